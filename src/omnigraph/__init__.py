@@ -1,0 +1,1 @@
+"""OmniGraph: a typed, versioned property-graph store with Git-style branches."""

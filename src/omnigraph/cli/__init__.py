@@ -1,0 +1,1 @@
+"""The `omnigraph` command line."""

@@ -1,0 +1,121 @@
+"""Errors of the two languages: a code, a position, the line with a caret, and a suggestion."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from omnigraph.errors import OmniGraphError
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of source text: offsets are 0-based and half-open, line and column are 1-based."""
+
+    start: int
+    end: int
+    line: int
+    column: int
+
+
+class Severity(StrEnum):
+    """Only errors fail."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding about a source text."""
+
+    code: str
+    message: str
+    span: Span
+    severity: Severity = Severity.ERROR
+    hint: str | None = None
+
+    def render(self, source: str, filename: str = "<input>") -> str:
+        """The finding as a compiler prints it: place, code, message, the line and a caret under the span."""
+        lines = source.splitlines() or [""]
+        row = min(max(self.span.line, 1), len(lines))
+        text = lines[row - 1].replace("\t", " ")
+        width = max(1, min(self.span.end - self.span.start, len(text) - self.span.column + 1))
+        gutter = " " * len(str(row))
+        out = [
+            f"{self.severity.value}[{self.code}]: {self.message}",
+            f"{gutter}--> {filename}:{self.span.line}:{self.span.column}",
+            f"{gutter} |",
+            f"{row} | {text}",
+            f"{gutter} | {' ' * (self.span.column - 1)}{'^' * width}",
+        ]
+        if self.hint:
+            out.append(f"{gutter} = help: {self.hint}")
+        return "\n".join(out)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data for programs."""
+        return {
+            "code": self.code,
+            "severity": self.severity.value,
+            "message": self.message,
+            "line": self.span.line,
+            "column": self.span.column,
+            "start": self.span.start,
+            "end": self.span.end,
+            "hint": self.hint,
+        }
+
+
+class LanguageError(OmniGraphError):
+    """A schema or query text that does not hold. Carries every finding, not only the first."""
+
+    kind = "parse"
+
+    def __init__(self, diagnostics: Sequence[Diagnostic], source: str, filename: str = "<input>") -> None:
+        self.diagnostics = tuple(diagnostics)
+        self.source = source
+        self.filename = filename
+        super().__init__(
+            "\n\n".join(d.render(source, filename) for d in self.diagnostics),
+            diagnostics=[d.to_json() for d in self.diagnostics],
+        )
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The codes found, in order."""
+        return tuple(d.code for d in self.diagnostics)
+
+
+class SchemaError(LanguageError):
+    """A `.pg` text that does not parse or does not make a valid catalog."""
+
+
+class QueryParseError(LanguageError):
+    """A `.gq` text that does not parse."""
+
+
+class QueryTypeError(LanguageError):
+    """A `.gq` text that parses and does not type-check against the schema."""
+
+    kind = "type"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like `name`, if one is close enough to be meant."""
+    candidates = sorted(set(known))
+    by_case = {candidate.lower(): candidate for candidate in candidates}
+    if name.lower() in by_case:
+        return by_case[name.lower()]
+    found = difflib.get_close_matches(name, candidates, n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """A hint that suggests the nearest known name, or None."""
+    found = nearest(name, known)
+    return f"did you mean `{found}`?" if found else None

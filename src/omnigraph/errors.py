@@ -1,0 +1,270 @@
+"""Every error a user can meet: one typed family, one table from kind to HTTP status, code and exit code.
+
+Each class has a stable, machine-readable `kind`. A message says what happened, to what, and what to do next.
+Errors of libraries are wrapped at the edge of the package that calls the library, in our own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one kind of error shows at the surfaces."""
+
+    http_status: int
+    code: str
+    exit_code: int
+
+
+OUTCOMES: Mapping[str, Outcome] = {
+    "parse": Outcome(400, "bad_request", 1),
+    "type": Outcome(400, "bad_request", 1),
+    "bad_request": Outcome(400, "bad_request", 1),
+    "validation_failed": Outcome(400, "bad_request", 1),
+    "policy_denied": Outcome(403, "forbidden", 1),
+    "not_found": Outcome(404, "not_found", 1),
+    "conflict": Outcome(409, "conflict", 3),
+    "contention": Outcome(409, "conflict", 3),
+    "merge_conflicts": Outcome(409, "conflict", 3),
+    "key_conflict": Outcome(409, "conflict", 3),
+    "precondition_failed": Outcome(412, "precondition_failed", 4),
+    "resource_limit": Outcome(413, "too_large", 1),
+    "storage_transient": Outcome(503, "unavailable", 5),
+    "recovery_required": Outcome(503, "recovery_required", 5),
+    "busy": Outcome(503, "unavailable", 5),
+    "cancelled": Outcome(500, "cancelled", 1),
+    "history_gap": Outcome(404, "not_found", 1),
+    "stale_cursor": Outcome(400, "bad_request", 1),
+    "storage": Outcome(500, "internal", 1),
+    "internal": Outcome(500, "internal", 1),
+}
+
+
+class OmniGraphError(Exception):
+    """The base of the family. `details` is plain JSON data for programs."""
+
+    kind: ClassVar[str] = "internal"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details: dict[str, Any] = details
+
+    @property
+    def outcome(self) -> Outcome:
+        """Status, code and exit code of this error."""
+        return OUTCOMES[self.kind]
+
+    def to_json(self) -> dict[str, Any]:
+        """The body that the CLI's `--json` and the server print."""
+        return {"error": self.message, "code": self.outcome.code, "kind": self.kind, **self.details}
+
+
+class BadRequest(OmniGraphError):
+    """The call itself makes no sense: a wrong option, an invalid name, an ill-typed parameter."""
+
+    kind = "bad_request"
+
+
+class NotFound(OmniGraphError):
+    """The named graph, branch, commit, type, query or entity does not exist."""
+
+    kind = "not_found"
+
+
+class Conflict(OmniGraphError):
+    """Somebody else's write came first. `expected_version_mismatch` names the table when one moved."""
+
+    kind = "conflict"
+    retryable = True
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedVersionMismatch:
+    """A table that moved under a write: the version it was prepared on, and the one that is published now."""
+
+    table_key: str
+    expected: int | None
+    actual: int | None
+
+
+class TableMoved(Conflict):
+    """A table was published by another writer after this write had read it."""
+
+    def __init__(self, message: str, mismatch: ExpectedVersionMismatch, *, data_changed: bool = True) -> None:
+        super().__init__(
+            message,
+            manifest_conflict={
+                "table_key": mismatch.table_key,
+                "expected": mismatch.expected,
+                "actual": mismatch.actual,
+            },
+        )
+        self.mismatch = mismatch
+        self.data_changed = data_changed
+
+
+class RowLevelCasContention(Conflict):
+    """The publisher lost its race more often than its retry budget allows."""
+
+    kind = "contention"
+
+
+class KeyConflict(OmniGraphError):
+    """An append met an id that exists, or a key that may not change was changed."""
+
+    kind = "key_conflict"
+
+
+class MergeConflicts(OmniGraphError):
+    """Both sides of a merge changed the same rows in different ways. `conflicts` lists all of them."""
+
+    kind = "merge_conflicts"
+
+    def __init__(self, message: str, conflicts: Sequence[Any], **details: Any) -> None:
+        super().__init__(message, **details)
+        self.conflicts = tuple(conflicts)
+
+
+class PreconditionFailed(OmniGraphError):
+    """`if_commit` no longer holds: data changed on the branch since that commit."""
+
+    kind = "precondition_failed"
+
+
+class RecoveryRequired(OmniGraphError):
+    """An unfinished write blocks this one. `operation_id` names it when it is known."""
+
+    kind = "recovery_required"
+    retryable = True
+
+    def __init__(self, message: str, operation_id: str | None = None, **details: Any) -> None:
+        super().__init__(message, operation_id=operation_id, **details)
+        self.operation_id = operation_id
+
+
+class Busy(OmniGraphError):
+    """Somebody alive holds what this call needs (a lease, the schema-apply lock). Try again shortly."""
+
+    kind = "busy"
+    retryable = True
+
+
+class LeaseLost(Conflict):
+    """This process was paused past its lease and somebody else took over: its work must not go on."""
+
+
+class PolicyDenied(OmniGraphError):
+    """The policy does not allow this actor to do this."""
+
+    kind = "policy_denied"
+
+
+class ResourceLimit(OmniGraphError):
+    """A bound on memory, rows, nesting or length was reached."""
+
+    kind = "resource_limit"
+
+
+class Cancelled(OmniGraphError):
+    """The caller cancelled the work; nothing was published."""
+
+    kind = "cancelled"
+
+
+class HistoryGap(OmniGraphError):
+    """Part of the history that was asked for has been removed by `cleanup`."""
+
+    kind = "history_gap"
+
+
+class StaleCursor(OmniGraphError):
+    """A change-feed cursor that belongs to another graph, branch incarnation or filter."""
+
+    kind = "stale_cursor"
+
+
+class InternalError(OmniGraphError):
+    """A broken invariant of our own: please report it. Nothing was published."""
+
+
+class StorageKind(StrEnum):
+    """What sort of trouble the store below reported."""
+
+    TRANSIENT = "transient"
+    CONFIGURATION = "configuration"
+    NOT_FOUND = "not_found"
+    PRECONDITION = "precondition"
+    PERMANENT = "permanent"
+    UNKNOWN = "unknown"
+
+
+class StorageError(OmniGraphError):
+    """The store below failed. `storage_kind` says whether trying again can help."""
+
+    kind = "storage"
+
+    def __init__(self, message: str, storage_kind: StorageKind = StorageKind.UNKNOWN, **details: Any) -> None:
+        super().__init__(message, storage_kind=storage_kind.value, **details)
+        self.storage_kind = storage_kind
+
+    @property
+    def outcome(self) -> Outcome:
+        if self.storage_kind is StorageKind.TRANSIENT:
+            return OUTCOMES["storage_transient"]
+        if self.storage_kind is StorageKind.NOT_FOUND:
+            return OUTCOMES["not_found"]
+        return OUTCOMES["storage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One broken rule of the data. `source` and `record` say where in the input, when there is one."""
+
+    kind: str
+    table_key: str
+    message: str
+    row_id: str | None = None
+    property: str | None = None
+    source: str | None = None
+    record: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data, keys without a value left out."""
+        pairs = {
+            "kind": self.kind,
+            "table_key": self.table_key,
+            "row_id": self.row_id,
+            "property": self.property,
+            "source": self.source,
+            "record": self.record,
+            "message": self.message,
+        }
+        return {key: value for key, value in pairs.items() if value is not None}
+
+
+class ValidationFailed(OmniGraphError):
+    """The data breaks rules of the schema. Nothing was published.
+
+    `violations` holds the first ten of each kind (per table), `counts` how many there were of each kind.
+    """
+
+    kind = "validation_failed"
+
+    def __init__(self, message: str, violations: Sequence[Violation], counts: Mapping[str, int] | None = None) -> None:
+        self.violations = tuple(violations)
+        self.counts = dict(counts) if counts is not None else _count(self.violations)
+        super().__init__(message, violations=[v.to_json() for v in self.violations], violation_counts=self.counts)
+
+
+def _count(violations: Sequence[Violation]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for violation in violations:
+        counts[violation.kind] = counts.get(violation.kind, 0) + 1
+    return counts

@@ -1,0 +1,1 @@
+"""Manifest, publisher, snapshots, commits, branches, sidecars, recovery: many tables become one graph."""

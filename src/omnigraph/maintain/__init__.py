@@ -1,0 +1,1 @@
+"""Optimize, repair, cleanup, verify, tags."""

@@ -1,0 +1,1 @@
+"""The query language (`.gq`): grammar, syntax tree, types, IR, lint. No I/O."""

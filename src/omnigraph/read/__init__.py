@@ -1,0 +1,1 @@
+"""Planning, execution, topology, search, results."""

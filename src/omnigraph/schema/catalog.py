@@ -1,0 +1,191 @@
+"""The compiled schema: an immutable value that everything else is typed by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from omnigraph.schema.types import PropertyType
+
+LiteralValue = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """`@name(literal, key=literal)`, kept as written. Unknown ones never fail."""
+
+    name: str
+    args: tuple[LiteralValue, ...] = ()
+    options: tuple[tuple[str, LiteralValue], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedSpec:
+    """`@embed("source", model="m")`: this vector is computed from that text property."""
+
+    source: str
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One column. `id` is minted once and survives renames."""
+
+    name: str
+    id: str
+    type: PropertyType
+    nullable: bool = False
+    indexed: bool = False
+    default: LiteralValue = None
+    has_default: bool = False
+    embed: EmbedSpec | None = None
+    annotations: tuple[Annotation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """`@range(p, lo..hi)`, both ends included, None for an open end."""
+
+    property: str
+    low: int | float | None
+    high: int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`@check(p, "regex")`: the whole value matches."""
+
+    property: str
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cardinality:
+    """`@card(min..max)`: edges of the type per source node. `max` None means no bound."""
+
+    min: int = 0
+    max: int | None = None
+
+
+@dataclass(frozen=True)
+class NodeType:
+    """A node type. `key` and each of `uniques` hold property names; `key` is in property-id order: renames keep it."""
+
+    name: str
+    id: str
+    properties: tuple[Property, ...]
+    key: tuple[str, ...] = ()
+    uniques: tuple[tuple[str, ...], ...] = ()
+    ranges: tuple[Range, ...] = ()
+    checks: tuple[Check, ...] = ()
+    implements: tuple[str, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
+
+    kind: Literal["node"] = "node"
+
+    @cached_property
+    def by_name(self) -> dict[str, Property]:
+        """Properties by name."""
+        return {p.name: p for p in self.properties}
+
+    @property
+    def table_key(self) -> str:
+        """`node:<Type>`."""
+        return f"node:{self.name}"
+
+
+@dataclass(frozen=True)
+class EdgeType:
+    """An edge type. `key` and each of `uniques` may also name `src` and `dst`; in `key` those come first."""
+
+    name: str
+    id: str
+    source: str
+    target: str
+    properties: tuple[Property, ...]
+    card: Cardinality = Cardinality()
+    key: tuple[str, ...] = ()
+    uniques: tuple[tuple[str, ...], ...] = ()
+    annotations: tuple[Annotation, ...] = ()
+
+    kind: Literal["edge"] = "edge"
+
+    @cached_property
+    def by_name(self) -> dict[str, Property]:
+        """Properties by name (without `src` and `dst`)."""
+        return {p.name: p for p in self.properties}
+
+    @property
+    def table_key(self) -> str:
+        """`edge:<Type>`."""
+        return f"edge:{self.name}"
+
+
+GraphType = NodeType | EdgeType
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceProperty:
+    """A property as an interface declares it; it becomes a column of the nodes that implement it."""
+
+    name: str
+    type: PropertyType
+    nullable: bool = False
+    annotations: tuple[Annotation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """A named set of properties that nodes can share."""
+
+    name: str
+    properties: tuple[InterfaceProperty, ...]
+    annotations: tuple[Annotation, ...] = ()
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Everything a schema says. Types are sorted by name; `next_id` is the counter that mints stable ids.
+
+    Stable ids: `n<k>` for node types, `e<k>` for edge types, `p<k>` for properties, k from one counter.
+    """
+
+    nodes: tuple[NodeType, ...]
+    edges: tuple[EdgeType, ...]
+    interfaces: tuple[Interface, ...] = ()
+    next_id: int = 1
+
+    @cached_property
+    def _nodes(self) -> dict[str, NodeType]:
+        return {t.name: t for t in self.nodes}
+
+    @cached_property
+    def _edges(self) -> dict[str, EdgeType]:
+        return {t.name.lower(): t for t in self.edges}
+
+    @cached_property
+    def _tables(self) -> dict[str, GraphType]:
+        return {t.table_key: t for t in self.types()}
+
+    def types(self) -> Iterator[GraphType]:
+        """Node types, then edge types, each by name."""
+        yield from self.nodes
+        yield from self.edges
+
+    def node(self, name: str) -> NodeType | None:
+        """The node type of that name."""
+        return self._nodes.get(name)
+
+    def edge(self, name: str) -> EdgeType | None:
+        """The edge type of that name, without regard to case."""
+        return self._edges.get(name.lower())
+
+    def table(self, table_key: str) -> GraphType | None:
+        """The type behind `node:<Type>` or `edge:<Type>`."""
+        return self._tables.get(table_key)
+
+    def edges_touching(self, node_name: str) -> tuple[EdgeType, ...]:
+        """Edge types that start or end at this node type, by name."""
+        return tuple(e for e in self.edges if node_name in (e.source, e.target))

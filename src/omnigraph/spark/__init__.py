@@ -1,0 +1,1 @@
+"""Spark session, data source and jobs: the only package that imports pyspark."""

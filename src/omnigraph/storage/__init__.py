@@ -1,0 +1,1 @@
+"""Objects, leases, Lance tables and forks: the only package that imports lance."""

@@ -1,0 +1,1 @@
+"""Staging, validation, mutation, load, schema apply."""
