@@ -1,0 +1,81 @@
+"""The `omnigraph` program: finds the command, turns errors into one readable paragraph and the right exit code."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+import typer.exceptions
+
+from omnigraph.cli import branches, commits, data, graphs, languages, maintenance, schemas
+from omnigraph.cli.output import console, dump_json
+from omnigraph.errors import OmniGraphError
+
+app = typer.Typer(
+    name="omnigraph",
+    help="A typed, versioned property graph with branches, on Lance tables and Apache Spark.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for room in (graphs, data, branches, commits, schemas, languages, maintenance):
+    room.register(app)
+
+
+def run() -> None:
+    """The entry point of the console script."""
+    argv = sys.argv[1:]
+    debug = "--debug" in argv
+    if debug:
+        argv.remove("--debug")
+    sys.exit(main(argv, debug=debug))
+
+
+def main(argv: list[str], *, debug: bool = False) -> int:
+    """Run one command and return its exit code. With `debug`, an error shows its traceback."""
+    command = typer.main.get_command(app)
+    try:
+        outcome = command.main(args=argv, prog_name="omnigraph", standalone_mode=False)
+    except typer.exceptions.TyperException as error:
+        _report_usage(error)
+        return error.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        console(stderr=True).print("cancelled", style="yellow")
+        return 130
+    except BrokenPipeError:
+        return 0
+    except OmniGraphError as error:
+        if debug:
+            raise
+        _report(error, json="--json" in argv)
+        return error.outcome.exit_code
+    except Exception as error:
+        if debug:
+            raise
+        _report_unexpected(error)
+        return 1
+    return outcome if isinstance(outcome, int) else 0
+
+
+def _report(error: OmniGraphError, *, json: bool) -> None:
+    if json:
+        sys.stdout.write(dump_json(error.to_json()) + "\n")
+        return
+    out = console(stderr=True)
+    out.print("error: ", style="bold red", end="")
+    out.print(error.message, markup=False, highlight=False, soft_wrap=True)
+
+
+def _report_usage(error: typer.exceptions.TyperException) -> None:
+    out = console(stderr=True)
+    out.print("error: ", style="bold red", end="")
+    out.print(error.format_message(), markup=False, highlight=False, soft_wrap=True)
+    out.print("Run the command with --help to see how it is used.", style="dim")
+
+
+def _report_unexpected(error: Exception) -> None:
+    out = console(stderr=True)
+    out.print("error: ", style="bold red", end="")
+    text = f"unexpected {type(error).__name__}: {error}. Run the command again with --debug to see where it came from."
+    out.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,46 @@
+"""Options that many commands share, defined once so that help and behaviour are the same everywhere."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from omnigraph.errors import BadRequest
+
+Uri = Annotated[str | None, typer.Argument(help="The graph: a local path, file:// or s3:// URI.", show_default=False)]
+Store = Annotated[
+    str | None, typer.Option("--store", envvar="OMNIGRAPH_STORE", help="The graph, instead of the positional URI.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else on stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not echo what the command will touch.")]
+Actor = Annotated[
+    str | None, typer.Option("--as", envvar="OMNIGRAPH_ACTOR", help="The actor that the commit is recorded for.")
+]
+Branch = Annotated[str, typer.Option("--branch", "-b", help="The branch to work on.")]
+Engine = Annotated[str, typer.Option("--engine", help="auto, local or spark.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before destroying something on a remote store.")]
+
+
+def graph_uri(uri: str | None, store: str | None) -> str:
+    """The one graph that a command is about."""
+    chosen = uri or store
+    if not chosen:
+        raise BadRequest("no graph was named: give its URI as the last argument, or --store URI")
+    return chosen
+
+
+def is_local(uri: str) -> bool:
+    """Whether the graph lies on this machine's disk."""
+    return "://" not in uri or uri.startswith(("file://", "memory://"))
+
+
+def confirm_destructive(uri: str, yes: bool, what: str) -> None:
+    """On a store that is not local, destroying something needs `--yes` or an answer at the prompt."""
+    import sys
+
+    if yes or is_local(uri):
+        return
+    if sys.stdin.isatty() and typer.confirm(f"{what} on {uri}?"):
+        return
+    raise BadRequest(f"{what} on {uri} needs --yes, because the store is not local")

@@ -1,0 +1,56 @@
+"""Texts and parameters that a command is given: files, inline text, standard input."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from omnigraph.errors import BadRequest, NotFound
+
+
+def read_text(path: Path, what: str) -> str:
+    """The text of a file (`-` is standard input), with an error that says which file and why."""
+    if str(path) == "-":
+        return sys.stdin.read()
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise NotFound(f"the {what} file {path} does not exist") from None
+    except IsADirectoryError:
+        raise BadRequest(f"the {what} {path} is a directory; a file is needed") from None
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"the {what} file {path} is not UTF-8 text (byte {error.start})") from None
+    except OSError as error:
+        raise BadRequest(f"the {what} file {path} cannot be read: {error.strerror}") from None
+
+
+def query_text(file: Path | None, inline: str | None) -> str:
+    """The query source, from `--query FILE` or `-e TEXT`: exactly one of them."""
+    if (file is None) == (inline is None):
+        raise BadRequest("give the query either with --query FILE or inline with -e TEXT")
+    return inline if inline is not None else read_text(file, "query")  # type: ignore[arg-type]
+
+
+def parameters(text: str | None, file: Path | None) -> dict[str, Any]:
+    """Query parameters from `--params JSON` and `--params-file`; the inline ones win."""
+    found: dict[str, Any] = {}
+    if file is not None:
+        found.update(_json_object(read_text(file, "parameter"), f"the parameter file {file}"))
+    if text is not None:
+        found.update(_json_object(text, "--params"))
+    return found
+
+
+def _json_object(text: str, what: str) -> dict[str, Any]:
+    import json
+
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise BadRequest(
+            f"{what} is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        ) from None
+    if not isinstance(value, dict):
+        raise BadRequest(f"{what} must be a JSON object that maps parameter names to values")
+    return value
