@@ -1,0 +1,186 @@
+"""Every number an operator may want to turn, in one place, each with its reason and its environment variable.
+
+`settings()` reads the environment once per process. Tests and embedding programs use `override(...)`. Numbers that are
+part of a format on disk are plain constants below: changing them is a migration, not a setting.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from omnigraph.errors import BadRequest
+
+INTERNAL_MANIFEST_SCHEMA_VERSION: Final = 4
+"""The layout of `__manifest` that this program writes. Older ones are walked forward, newer ones are refused."""
+
+SIDECAR_SCHEMA_VERSION: Final = 1
+"""The layout of `__recovery/<ulid>.json`. A newer one is left for a newer program."""
+
+_UNITS_OF_TIME: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_UNITS_OF_SIZE: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+def _whole(text: str) -> int:
+    return int(text)
+
+
+def parse_duration(text: str) -> float:
+    """Seconds from `7d`, `12h`, `30m`, `45s`, `250ms` or a bare number of seconds."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)?\s*", text)
+    if not found:
+        raise ValueError(f"`{text}` is not a length of time such as 7d, 12h, 30m or 45s")
+    return float(found[1]) * _UNITS_OF_TIME[found[2] or "s"]
+
+
+def parse_size(text: str) -> int:
+    """Bytes from `4g`, `512m`, `64k` (also written `4GiB`, `4GB`) or a bare number of bytes."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?\s*", text.lower())
+    if not found:
+        raise ValueError(f"`{text}` is not a size such as 4g, 512m or 64k")
+    return int(float(found[1]) * _UNITS_OF_SIZE[found[2]])
+
+
+def _choice(*allowed: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.lower() not in allowed:
+            raise ValueError(f"`{text}` is not one of {', '.join(allowed)}")
+        return text.lower()
+
+    return parse
+
+
+def _from_environment(default: Any, variable: str, parse: Callable[[str], Any]) -> Any:
+    return field(default=default, metadata={"variable": variable, "parse": parse})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of this process. Field by field: what it bounds, and why the default is what it is."""
+
+    publisher_retry_budget: int = _from_environment(5, "OMNIGRAPH_PUBLISHER_RETRY_BUDGET", _whole)
+    """How often a publish that lost its race is tried again. Windows make conflicts rare: five is never reached."""
+
+    commit_log_retry_budget: int = _from_environment(20, "OMNIGRAPH_COMMIT_LOG_RETRY_BUDGET", _whole)
+    """How often an append to the commit log is tried again: all branches share the log, so races are ordinary."""
+
+    commit_log_tail_rows: int = _from_environment(256, "OMNIGRAPH_COMMIT_LOG_TAIL_ROWS", _whole)
+    """The log's last fragment is rewritten until it has this many rows, so that 10 000 commits are 40 fragments."""
+
+    commit_log_prune_every: int = _from_environment(32, "OMNIGRAPH_COMMIT_LOG_PRUNE_EVERY", _whole)
+    """Old versions of the commit log are removed each time this many have piled up."""
+
+    manifest_cache: int = _from_environment(64, "OMNIGRAPH_MANIFEST_CACHE", _whole)
+    """Manifest states kept in memory. They are immutable; one costs a few hundred bytes per table."""
+
+    maintenance_concurrency: int = _from_environment(8, "OMNIGRAPH_MAINTENANCE_CONCURRENCY", _whole)
+    """Tables that optimize and cleanup work on at once."""
+
+    load_concurrency: int = _from_environment(0, "OMNIGRAPH_LOAD_CONCURRENCY", _whole)
+    """Threads that write fragments of one load; 0 means one per core."""
+
+    merge_stage_batch_rows: int = _from_environment(8192, "OMNIGRAPH_MERGE_STAGE_BATCH_ROWS", _whole)
+    """Rows per batch when a merge stages its result: memory stays flat whatever the size of the merge."""
+
+    cleanup_grace: float = _from_environment(7 * 86400.0, "OMNIGRAPH_CLEANUP_GRACE", parse_duration)
+    """Seconds that an unreferenced file or fork is left alone, since its writer may be about to publish it."""
+
+    auto_compact_fragments: int = _from_environment(64, "OMNIGRAPH_AUTO_COMPACT_FRAGMENTS", _whole)
+    """Small fragments a table may collect before its tail is compacted after a write; 0 switches that off."""
+
+    topology_cache: int = _from_environment(8, "OMNIGRAPH_TOPOLOGY_CACHE", _whole)
+    """Adjacency structures of edge tables kept in memory, each bound to one pinned version."""
+
+    traversal_mode: str | None = _from_environment(None, "OMNIGRAPH_TRAVERSAL_MODE", _choice("indexed", "csr"))
+    """`indexed` or `csr` forces how edges are followed; unset decides by cost."""
+
+    lease_seconds: float = _from_environment(30.0, "OMNIGRAPH_LEASE_SECONDS", parse_duration)
+    """How long a lease on an object store lasts without being renewed. On local disk the system's locks decide."""
+
+    lease_renewal_seconds: float = _from_environment(10.0, "OMNIGRAPH_LEASE_RENEWAL_SECONDS", parse_duration)
+    """How often a held lease is renewed: two renewals may fail before it runs out."""
+
+    lease_wait_seconds: float = _from_environment(20.0, "OMNIGRAPH_LEASE_WAIT_SECONDS", parse_duration)
+    """How long a writer or maintenance waits for somebody alive before it gives up with a retryable error."""
+
+    engine: str = _from_environment("auto", "OMNIGRAPH_ENGINE", _choice("auto", "local", "spark"))
+    """Which engine runs bulk work; `auto` decides by size, against the two thresholds below."""
+
+    spark_load_bytes: int = _from_environment(4 << 30, "OMNIGRAPH_SPARK_LOAD_BYTES", parse_size)
+    """From this size of input on, `auto` loads on Spark. In process 343 MB take 4 s; a session alone takes 6."""
+
+    spark_rows: int = _from_environment(50_000_000, "OMNIGRAPH_SPARK_ROWS", _whole)
+    """From this many rows in the touched tables on, `auto` merges, diffs and queries on Spark."""
+
+    spark_active_factor: float = _from_environment(0.1, "OMNIGRAPH_SPARK_ACTIVE_FACTOR", float)
+    """Both thresholds are multiplied by this when a Spark session is already active in the process."""
+
+    query_memory: int = _from_environment(4 << 30, "OMNIGRAPH_QUERY_MEMORY", parse_size)
+    """Bytes that one query may hold before it is refused as over its limit."""
+
+    embed_timeout: float = _from_environment(30.0, "OMNIGRAPH_EMBED_TIMEOUT", parse_duration)
+    """Seconds to wait for one answer of an embedding provider."""
+
+    embed_retries: int = _from_environment(4, "OMNIGRAPH_EMBED_RETRIES", _whole)
+    """How often a failed call of an embedding provider is tried again, with growing pauses."""
+
+    body_limit: int = _from_environment(1 << 20, "OMNIGRAPH_BODY_LIMIT", parse_size)
+    """The largest request body that the server reads, loads left out."""
+
+    load_body_limit: int = _from_environment(32 << 20, "OMNIGRAPH_LOAD_BODY_LIMIT", parse_size)
+    """The largest load in a JSON body. Streamed loads have no limit."""
+
+    per_actor_inflight_max: int = _from_environment(16, "OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX", _whole)
+    """Requests of one actor that the server works on at once."""
+
+    per_actor_bytes_max: int = _from_environment(4 << 30, "OMNIGRAPH_PER_ACTOR_BYTES_MAX", parse_size)
+    """Bytes of request bodies of one actor that the server holds at once."""
+
+
+def read_settings(environment: Mapping[str, str]) -> Settings:
+    """The settings that an environment describes; a value that makes no sense is an error that names its variable."""
+    values: dict[str, Any] = {}
+    for entry in dataclasses.fields(Settings):
+        text = environment.get(entry.metadata["variable"], "").strip()
+        if not text:
+            continue
+        try:
+            value = entry.metadata["parse"](text)
+        except ValueError as error:
+            raise BadRequest(f"{entry.metadata['variable']}: {error}") from None
+        if not isinstance(value, str) and value < 0:
+            raise BadRequest(f"{entry.metadata['variable']}: `{text}` is below zero")
+        values[entry.name] = value
+    return Settings(**values)
+
+
+_lock = threading.Lock()
+_current: Settings | None = None
+
+
+def settings() -> Settings:
+    """The settings of this process, read from the environment the first time."""
+    global _current
+    if _current is None:
+        with _lock:
+            if _current is None:
+                _current = read_settings(os.environ)
+    return _current
+
+
+@contextmanager
+def override(**values: Any) -> Iterator[Settings]:
+    """Other settings for the duration of a `with` block, in the whole process."""
+    global _current
+    before = settings()
+    _current = dataclasses.replace(before, **values)
+    try:
+        yield _current
+    finally:
+        _current = before
