@@ -190,6 +190,16 @@ class StaleCursor(OmniGraphError):
     kind = "stale_cursor"
 
 
+class SparkUnavailable(OmniGraphError):
+    """No Spark session can be had here: no Java, one too old, or a kind of session that the jobs cannot use."""
+
+    kind = "bad_request"
+
+
+class SparkJobFailed(OmniGraphError):
+    """A Spark job died of something that is not the data's fault. Nothing was published."""
+
+
 class InternalError(OmniGraphError):
     """A broken invariant of our own: please report it. Nothing was published."""
 

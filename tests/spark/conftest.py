@@ -1,0 +1,20 @@
+"""One small Spark session for every Spark test: starting one costs more than most of the tests."""
+
+from __future__ import annotations
+
+import pytest
+
+TINY = {
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.speculation": "false",
+    "spark.task.maxFailures": "4",
+}
+
+
+@pytest.fixture(scope="session")
+def spark() -> object:
+    from omnigraph.spark.session import spark_session
+
+    # The second number of `local[2,4]` lets a failed task run again, as on a cluster.
+    return spark_session("local[2,4]", TINY)
