@@ -1,0 +1,308 @@
+"""Sidecars: the durable intent of a write in flight, put before the first table moves and deleted after the publish.
+
+A sidecar says everything that somebody else needs in order to finish or undo the write. Its name is the ULID of the
+operation, so a listing is in the order in which the writes began.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+from ulid import ULID
+
+from omnigraph.errors import LeaseLost, RecoveryRequired
+from omnigraph.failpoints import declare, failpoint
+from omnigraph.ledger.values import TablePin, WriterKind
+from omnigraph.storage.object_errors import LostPrecondition, ObjectNotFound
+from omnigraph.storage.objects import ObjectStore, Token
+
+SIDECAR_SCHEMA_VERSION = 1
+SIDECAR_PREFIX = "__recovery"
+CONTENT_PRESERVING_KINDS = frozenset({WriterKind.OPTIMIZE, WriterKind.ENSURE_INDICES})
+"""Writers that change no data: any part of their work is a valid result."""
+
+declare("sidecar.put", "Just before a sidecar is put: nothing has moved")
+declare("sidecar.list", "Just before the sidecars are listed")
+declare("sidecar.take_over", "Just before a recoverer takes a sidecar over")
+declare("sidecar.plan", "Just before a recoverer writes its plan into the sidecar")
+declare("sidecar.delete", "Just before a sidecar is deleted: the write it covers is resolved")
+
+
+@dataclass(frozen=True, slots=True)
+class SidecarOwner:
+    """Who is working on the sidecar now. `nonce` makes each owner's content, and so its token, unlike any other's."""
+
+    host: str
+    process: int
+    lease: str | None
+    nonce: str
+
+    @classmethod
+    def here(cls, lease: str | None) -> SidecarOwner:
+        """This process."""
+        return cls(socket.gethostname(), os.getpid(), lease, str(ULID()))
+
+
+@dataclass(frozen=True, slots=True)
+class SidecarTable:
+    """One table that will really move.
+
+    `lance_branch` and `expected_version` are the line that the commits go to, and its version before the first of them.
+    `pin` is what the manifest named then: the same place for a line that the branch owns, another line when the write
+    made a fork for itself, None for a table that the write registers.
+    """
+
+    table_key: str
+    type_id: str
+    location: str
+    lance_branch: str | None
+    expected_version: int
+    pin: TablePin | None
+    transactions: tuple[str, ...]
+    row_count: int
+
+    def builds_on(self, pin: TablePin | None) -> bool:
+        """Whether `pin` is still the pin that this table had when the write was committed."""
+        if pin is None or self.pin is None:
+            return pin is self.pin
+        return _place(pin) == _place(self.pin)
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveredTable:
+    """A table in a resolution: the HEAD that was found, and the logical version it stands at afterwards."""
+
+    table_key: str
+    from_version: int | None
+    to_version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What a recoverer has decided, written into the sidecar before it acts, so that its successor records the same."""
+
+    kind: str
+    graph_commit_id: str
+    tables: tuple[RecoveredTable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """The intent of one write."""
+
+    operation_id: str
+    kind: WriterKind
+    branch: str
+    incarnation: str
+    actor_id: str | None
+    graph_commit_id: str
+    parent_commit_id: str | None
+    merged_parent_commit_id: str | None
+    started_at: int
+    owner: SidecarOwner
+    base_schema_digest: str
+    tables: tuple[SidecarTable, ...]
+    reads: tuple[tuple[str, TablePin | None], ...] = ()
+    registered: tuple[TablePin, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
+    tombstones: tuple[str, ...] = ()
+    schema_digest: str | None = None
+    changes_data: bool = True
+    resolution: Resolution | None = None
+
+    @property
+    def table_keys(self) -> frozenset[str]:
+        """Every table that the write would publish: what a sidecar that cannot be resolved blocks."""
+        keys = {table.table_key for table in self.tables} | {pin.table_key for pin in self.registered}
+        return frozenset(keys | set(self.tombstones) | {key for pair in self.renamed for key in pair})
+
+    def covers(self, table_key: str, lance_branch: str | None) -> bool:
+        """Whether drift of this line of this table can come from this write: by table key and by Lance branch."""
+        return any(table.table_key == table_key and table.lance_branch == lance_branch for table in self.tables)
+
+    def to_json(self) -> bytes:
+        """The content of the sidecar's object."""
+        return orjson.dumps(
+            {
+                "schema_version": SIDECAR_SCHEMA_VERSION,
+                "operation_id": self.operation_id,
+                "writer_kind": self.kind.value,
+                "branch": self.branch,
+                "incarnation": self.incarnation,
+                "actor_id": self.actor_id,
+                "graph_commit_id": self.graph_commit_id,
+                "parent_commit_id": self.parent_commit_id,
+                "merged_parent_commit_id": self.merged_parent_commit_id,
+                "started_at": self.started_at,
+                "owner": self.owner,
+                "base_schema_digest": self.base_schema_digest,
+                "tables": self.tables,
+                "reads": [{"table_key": key, "pin": pin} for key, pin in self.reads],
+                "registered": self.registered,
+                "renamed": self.renamed,
+                "tombstones": self.tombstones,
+                "schema_digest": self.schema_digest,
+                "changes_data": self.changes_data,
+                "resolution": self.resolution,
+            },
+            option=orjson.OPT_INDENT_2,
+        )
+
+    @classmethod
+    def from_json(cls, data: bytes, path: str) -> Sidecar:
+        """Read a sidecar's object. Damage and a newer format are loud and name the file, which stays."""
+        try:
+            content = orjson.loads(data)
+            version = content["schema_version"]
+            if not isinstance(version, int):
+                raise TypeError("schema_version is no number")
+        except (ValueError, TypeError, KeyError) as cause:
+            raise _damaged(path) from cause
+        if version > SIDECAR_SCHEMA_VERSION:
+            raise RecoveryRequired(
+                f"the sidecar {path} has schema version {version} and this program knows {SIDECAR_SCHEMA_VERSION}: "
+                "upgrade omnigraph first. Opening read-only works meanwhile.",
+                path=path,
+            )
+        try:
+            return _parse(content)
+        except (ValueError, TypeError, KeyError) as cause:
+            raise _damaged(path) from cause
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSidecar:
+    """A sidecar as it was read, with the token of that content."""
+
+    sidecar: Sidecar
+    token: Token
+
+
+class Sidecars:
+    """The sidecars of one graph."""
+
+    def __init__(self, objects: ObjectStore) -> None:
+        self._objects = objects
+
+    def put(self, sidecar: Sidecar) -> StoredSidecar:
+        """Phase A. Nobody else uses this operation id, so an object that exists already is an error."""
+        failpoint("sidecar.put")
+        return StoredSidecar(sidecar, self._objects.put_if_absent(path_of(sidecar.operation_id), sidecar.to_json()))
+
+    def list(self) -> list[str]:
+        """The operation ids of all sidecars, oldest first: one listing. A failure is loud."""
+        failpoint("sidecar.list")
+        names = [entry.path.rpartition("/")[2] for entry in self._objects.list(SIDECAR_PREFIX)]
+        return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
+
+    def get(self, operation_id: str) -> StoredSidecar | None:
+        """The sidecar as it is now, or None when it is gone."""
+        path = path_of(operation_id)
+        try:
+            data, token = self._objects.get(path)
+        except ObjectNotFound:
+            return None
+        return StoredSidecar(Sidecar.from_json(data, path), token)
+
+    def check_ours(self, stored: StoredSidecar) -> None:
+        """Fail if somebody took this sidecar over or resolved it: a process paused past its lease finds out here."""
+        operation_id = stored.sidecar.operation_id
+        try:
+            _, token = self._objects.get(path_of(operation_id))
+        except ObjectNotFound:
+            token = None
+        if token != stored.token:
+            raise _lost(operation_id)
+
+    def take_over(self, stored: StoredSidecar, owner: SidecarOwner) -> StoredSidecar:
+        """Make a sidecar ours. From then on its former owner stops at its next check."""
+        failpoint("sidecar.take_over")
+        return self._replace(stored, replace(stored.sidecar, owner=owner))
+
+    def plan(self, stored: StoredSidecar, resolution: Resolution) -> StoredSidecar:
+        """Write down what is about to be done, before it is done."""
+        failpoint("sidecar.plan")
+        return self._replace(stored, replace(stored.sidecar, resolution=resolution))
+
+    def delete(self, operation_id: str) -> None:
+        """Phase D."""
+        failpoint("sidecar.delete")
+        self._objects.delete(path_of(operation_id))
+
+    def _replace(self, stored: StoredSidecar, changed: Sidecar) -> StoredSidecar:
+        path = path_of(changed.operation_id)
+        try:
+            return StoredSidecar(changed, self._objects.put_if_match(path, changed.to_json(), stored.token))
+        except (LostPrecondition, ObjectNotFound) as cause:
+            raise _lost(changed.operation_id) from cause
+
+
+def path_of(operation_id: str) -> str:
+    """Where the sidecar of an operation is, relative to the graph."""
+    return f"{SIDECAR_PREFIX}/{operation_id}.json"
+
+
+def _lost(operation_id: str) -> LeaseLost:
+    return LeaseLost(
+        f"the unfinished write {operation_id} was taken over by somebody else; this process must not go on with it. "
+        "Look at the branch, and write again if the change is not there.",
+        operation_id=operation_id,
+    )
+
+
+def _damaged(path: str) -> RecoveryRequired:
+    return RecoveryRequired(
+        f"the sidecar {path} cannot be read: it is damaged. It stays where it is; look at it, and move it away only when "
+        "you know what the write did. Opening read-only works meanwhile.",
+        path=path,
+    )
+
+
+def _place(pin: TablePin) -> tuple[str, str | None, int]:
+    return pin.location, pin.lance_branch, pin.version
+
+
+def _pin(content: Mapping[str, Any] | None) -> TablePin | None:
+    return None if content is None else TablePin(**content)
+
+
+def _table(content: Mapping[str, Any]) -> SidecarTable:
+    return SidecarTable(
+        **{**content, "pin": _pin(content["pin"]), "transactions": tuple(content["transactions"])},
+    )
+
+
+def _resolution(content: Mapping[str, Any] | None) -> Resolution | None:
+    if content is None:
+        return None
+    tables = tuple(RecoveredTable(**table) for table in content["tables"])
+    return Resolution(content["kind"], content["graph_commit_id"], tables)
+
+
+def _parse(content: Mapping[str, Any]) -> Sidecar:
+    return Sidecar(
+        operation_id=content["operation_id"],
+        kind=WriterKind(content["writer_kind"]),
+        branch=content["branch"],
+        incarnation=content["incarnation"],
+        actor_id=content["actor_id"],
+        graph_commit_id=content["graph_commit_id"],
+        parent_commit_id=content["parent_commit_id"],
+        merged_parent_commit_id=content["merged_parent_commit_id"],
+        started_at=content["started_at"],
+        owner=SidecarOwner(**content["owner"]),
+        base_schema_digest=content["base_schema_digest"],
+        tables=tuple(_table(table) for table in content["tables"]),
+        reads=tuple((read["table_key"], _pin(read["pin"])) for read in content["reads"]),
+        registered=tuple(TablePin(**pin) for pin in content["registered"]),
+        renamed=tuple((old, new) for old, new in content["renamed"]),
+        tombstones=tuple(content["tombstones"]),
+        schema_digest=content["schema_digest"],
+        changes_data=content["changes_data"],
+        resolution=_resolution(content["resolution"]),
+    )
