@@ -1,0 +1,228 @@
+"""The commit DAG: ancestors, merge bases, the order of a log. Pure: commits go in, answers come out.
+
+A commit's generation is one more than the largest of its parents'. Walking by generation, newest first, meets every
+child before its parents, so a walk can stop as soon as nothing undecided is left: its cost follows the distance
+between two commits, not the length of the history.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Collection, Iterable, Iterator
+from enum import IntFlag
+
+from omnigraph.ledger.values import GraphCommit
+
+
+class _Seen(IntFlag):
+    LEFT = 1
+    RIGHT = 2
+    STALE = 4
+
+
+class CommitGraph:
+    """The commits known so far, by id. Grows; a commit never changes. Parents may be unknown (history that is gone)."""
+
+    def __init__(self, commits: Iterable[GraphCommit] = ()) -> None:
+        self._commits: dict[str, GraphCommit] = {}
+        self._generations: dict[str, int] = {}
+        self._unknown_parents: set[str] = set()
+        for commit in commits:
+            self.add(commit)
+
+    def __len__(self) -> int:
+        return len(self._commits)
+
+    def __contains__(self, commit_id: str) -> bool:
+        return commit_id in self._commits
+
+    def __iter__(self) -> Iterator[GraphCommit]:
+        return iter(tuple(self._commits.values()))
+
+    def get(self, commit_id: str) -> GraphCommit | None:
+        """The commit of that id, if it is known."""
+        return self._commits.get(commit_id)
+
+    def add(self, commit: GraphCommit) -> bool:
+        """Take a commit in; False when it is known already."""
+        if commit.graph_commit_id in self._commits:
+            return False
+        self._commits[commit.graph_commit_id] = commit
+        self._unknown_parents.update(p for p in parents_of(commit) if p not in self._commits)
+        if commit.graph_commit_id in self._unknown_parents:
+            # Its children came first: their generations were counted without it.
+            self._unknown_parents.discard(commit.graph_commit_id)
+            self._generations.clear()
+        return True
+
+    def parents(self, commit_id: str) -> tuple[str, ...]:
+        """The known parents of a commit, first parent first."""
+        commit = self._commits.get(commit_id)
+        return tuple(p for p in parents_of(commit) if p in self._commits) if commit else ()
+
+    def generation(self, commit_id: str) -> int:
+        """One more than the largest generation of the parents; 1 for a root."""
+        known = self._generations
+        if commit_id in known:
+            return known[commit_id]
+        stack = [commit_id]
+        while stack:
+            current = stack[-1]
+            missing = [p for p in self.parents(current) if p not in known]
+            if missing:
+                stack.extend(missing)
+                continue
+            known[current] = 1 + max((known[p] for p in self.parents(current)), default=0)
+            stack.pop()
+        return known[commit_id]
+
+
+def parents_of(commit: GraphCommit) -> tuple[str, ...]:
+    """The parents of a commit, first parent first, whether they are known or not."""
+    return tuple(p for p in (commit.parent_commit_id, commit.merged_parent_commit_id) if p is not None)
+
+
+def ancestors(graph: CommitGraph, commit_id: str) -> set[str]:
+    """The commit and everything it was made from, as far as it is known."""
+    found = {commit_id} if commit_id in graph else set()
+    queue = list(found)
+    while queue:
+        for parent in graph.parents(queue.pop()):
+            if parent not in found:
+                found.add(parent)
+                queue.append(parent)
+    return found
+
+
+def is_ancestor(graph: CommitGraph, older: str, newer: str) -> bool:
+    """Whether `newer` was made from `older`; a commit is its own ancestor."""
+    if older not in graph or newer not in graph:
+        return False
+    floor = graph.generation(older)
+    seen = {newer}
+    queue = [newer]
+    while queue:
+        current = queue.pop()
+        if current == older:
+            return True
+        for parent in graph.parents(current):
+            if parent not in seen and graph.generation(parent) >= floor:
+                seen.add(parent)
+                queue.append(parent)
+    return False
+
+
+def merge_bases(graph: CommitGraph, left: str, right: str) -> tuple[str, ...]:
+    """The best common ancestors of two commits: common ancestors that no other common ancestor was made from.
+
+    Usually one. After a criss-cross there are several; then the newest comes first (by generation, time, id), so that
+    everybody picks the same.
+    """
+    if left not in graph or right not in graph:
+        return ()
+    seen: dict[str, _Seen] = {}
+    queue: list[tuple[int, str]] = []
+
+    def mark(commit_id: str, flags: _Seen) -> None:
+        before = seen.get(commit_id)
+        if before is None:
+            heapq.heappush(queue, (-graph.generation(commit_id), commit_id))
+        seen[commit_id] = flags if before is None else before | flags
+
+    mark(left, _Seen.LEFT)
+    mark(right, _Seen.RIGHT)
+    common: list[str] = []
+    undecided = {left, right}
+    while undecided:
+        _, current = heapq.heappop(queue)
+        undecided.discard(current)
+        flags = seen[current]
+        if flags & _Seen.LEFT and flags & _Seen.RIGHT:
+            if not flags & _Seen.STALE:
+                common.append(current)
+            flags |= _Seen.STALE
+        for parent in graph.parents(current):
+            mark(parent, flags)
+            if seen[parent] & _Seen.STALE:
+                undecided.discard(parent)
+            else:
+                undecided.add(parent)
+    return tuple(sorted(common, key=lambda c: _newest_first(graph, c)))
+
+
+def log(
+    graph: CommitGraph, head: str, keep: Callable[[GraphCommit], bool] | None = None, limit: int | None = None
+) -> list[GraphCommit]:
+    """Everything reachable from `head`, newest first, children always before their parents."""
+    if head not in graph:
+        return []
+    waiting = _children_left(graph, head)
+    ready = [(_by_time(graph, head), head)]
+    out: list[GraphCommit] = []
+    while ready and (limit is None or len(out) < limit):
+        _, current = heapq.heappop(ready)
+        commit = graph.get(current)
+        if commit is not None and (keep is None or keep(commit)):
+            out.append(commit)
+        for parent in set(graph.parents(current)):
+            waiting[parent] -= 1
+            if not waiting[parent]:
+                heapq.heappush(ready, (_by_time(graph, parent), parent))
+    return out
+
+
+def first_parents(graph: CommitGraph, head: str) -> Iterator[GraphCommit]:
+    """The line of a branch: the head, its first parent, and so on to the root or to where history is gone."""
+    commit = graph.get(head)
+    while commit is not None:
+        yield commit
+        commit = graph.get(commit.parent_commit_id) if commit.parent_commit_id else None
+
+
+def changed_data_since(graph: CommitGraph, head: str, since: str) -> bool:
+    """Whether any commit between `since` and `head`, merged ones included, changed data. True when it is unknown."""
+    if not is_ancestor(graph, since, head):
+        return True
+    known = ancestors(graph, since)
+    queue, seen = [head], {head}
+    while queue:
+        current = queue.pop()
+        commit = graph.get(current)
+        if current in known or commit is None:
+            continue
+        if commit.changes_data:
+            return True
+        for parent in graph.parents(current):
+            if parent not in seen:
+                seen.add(parent)
+                queue.append(parent)
+    return False
+
+
+def bases_of_heads(graph: CommitGraph, heads: Collection[str]) -> set[str]:
+    """The merge bases of every pair of heads: what a merge between live branches may still need."""
+    ordered = sorted(set(heads))
+    found: set[str] = set()
+    for index, left in enumerate(ordered):
+        for right in ordered[index + 1 :]:
+            found.update(merge_bases(graph, left, right))
+    return found
+
+
+def _children_left(graph: CommitGraph, head: str) -> dict[str, int]:
+    waiting: dict[str, int] = {}
+    for commit_id in ancestors(graph, head):
+        for parent in set(graph.parents(commit_id)):
+            waiting[parent] = waiting.get(parent, 0) + 1
+    return waiting
+
+
+def _by_time(graph: CommitGraph, commit_id: str) -> tuple[int, int, str]:
+    commit = graph.get(commit_id)
+    created = commit.created_at if commit else 0
+    return -created, -graph.generation(commit_id), commit_id
+
+
+def _newest_first(graph: CommitGraph, commit_id: str) -> tuple[int, int, str]:
+    commit = graph.get(commit_id)
+    return -graph.generation(commit_id), -(commit.created_at if commit else 0), commit_id

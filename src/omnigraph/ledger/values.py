@@ -1,0 +1,108 @@
+"""The plain values of the ledger: branches, pins, snapshots, commits. Everything above the ledger speaks in these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+MAIN = "main"
+SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
+RECOVERY_ACTOR = "omnigraph:recovery"
+
+
+class WriterKind(StrEnum):
+    """Who makes a commit. `Init` and `Recovery` never appear in sidecars."""
+
+    INIT = "Init"
+    MUTATION = "Mutation"
+    LOAD = "Load"
+    SCHEMA_APPLY = "SchemaApply"
+    BRANCH_MERGE = "BranchMerge"
+    ENSURE_INDICES = "EnsureIndices"
+    OPTIMIZE = "Optimize"
+    REPAIR = "Repair"
+    RECOVERY = "Recovery"
+
+
+@dataclass(frozen=True, slots=True)
+class BranchRef:
+    """What a ref object says about a branch. `manifest_branch` is the Lance branch of `__manifest`, None for `main`."""
+
+    name: str
+    incarnation: str
+    manifest_branch: str | None
+    source_branch: str | None = None
+    source_incarnation: str | None = None
+    source_commit: str | None = None
+    source_manifest_version: int | None = None
+    created_by: str | None = None
+    created_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TablePin:
+    """The published version of one table on one graph branch.
+
+    `lance_branch` is the line that holds the version (None: the table's main line). `owner` is the incarnation of the
+    graph branch that owns this line and may commit to it; anybody else forks first.
+    """
+
+    table_key: str
+    type_id: str
+    location: str
+    lance_branch: str | None
+    version: int
+    row_count: int
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class GraphCommit:
+    """One published state of the graph. Times are microseconds since the epoch."""
+
+    graph_commit_id: str
+    manifest_branch: str | None
+    manifest_version: int
+    parent_commit_id: str | None
+    merged_parent_commit_id: str | None
+    actor_id: str | None
+    created_at: int
+    kind: WriterKind
+    changes_data: bool
+    branch: str
+    incarnation: str
+    schema_digest: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data, the same on the command line and over HTTP."""
+        return {
+            "graph_commit_id": self.graph_commit_id,
+            "manifest_branch": self.manifest_branch,
+            "manifest_version": self.manifest_version,
+            "parent_commit_id": self.parent_commit_id,
+            "merged_parent_commit_id": self.merged_parent_commit_id,
+            "actor_id": self.actor_id,
+            "created_at": self.created_at,
+            "kind": self.kind.value,
+            "changes_data": self.changes_data,
+            "branch": self.branch,
+            "incarnation": self.incarnation,
+            "schema_digest": self.schema_digest,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One manifest version of one branch: the tables a reader uses, with the schema they were published with."""
+
+    branch: BranchRef
+    manifest_version: int
+    head: GraphCommit
+    schema_digest: str
+    tables: Mapping[str, TablePin]
+
+    def pin(self, table_key: str) -> TablePin:
+        """The pin of a live table."""
+        return self.tables[table_key]
