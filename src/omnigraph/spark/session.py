@@ -183,7 +183,7 @@ def _refuse_other_settings(active: Any, master: str | None, conf: Mapping[str, s
     if different:
         raise BadRequest(
             f"A Spark session on {running.master} is active in this process and is used as it is, so "
-            f"{', '.join(different)} cannot be applied. Leave the setting out, or stop the session first (`spark.stop()`)."
+            f"{', '.join(different)} cannot be applied. Leave them out, or stop the session first (`spark.stop()`)."
         )
 
 
