@@ -1,0 +1,60 @@
+"""Forks: Lance branches of one table, each owned by the graph branch that wrote to the table.
+
+Lance makes a branch in two steps (its files, then its reference), so names must be unique and never used again: a name
+that crashed half-way can neither be made nor removed. The layer above mints them.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from omnigraph.errors import BadRequest
+from omnigraph.failpoints import declare, failpoint
+from omnigraph.storage.handles import Handles
+from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.values import ForkInfo, TableVersion
+
+declare("storage.fork.before", "in create_fork, before the Lance branch is made")
+declare("storage.fork.after", "in create_fork, after the Lance branch was made and before anybody knows of it")
+
+_FLAT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def create_fork(handles: Handles, table: TableVersion, name: str) -> TableVersion:
+    """A new line of the table that starts at exactly this version and keeps its number. Copies no data."""
+    if not _FLAT_NAME.fullmatch(name) or name == "main":
+        raise BadRequest(f"`{name}` cannot be the name of a fork: letters, digits, `.`, `-` and `_` only")
+    failpoint("storage.fork.before")
+    handles.called("fork", table.location)
+    with lance_errors(f"forking `{name}` from", table):
+        handles.at(table).create_branch(name, (table.branch, table.version), storage_options=handles.storage_options)
+    failpoint("storage.fork.after")
+    return TableVersion(table.location, name, table.version)
+
+
+def delete_fork(handles: Handles, location: str, name: str) -> bool:
+    """Remove a fork and its files. False when there was none; an error while another fork starts from it."""
+    line = handles.newest(location, None)
+    with lance_errors(f"deleting the fork `{name}` of", location):
+        if name not in line.branches.list():
+            return False
+        line.branches.delete(name)
+    handles.forget(location, name)
+    return True
+
+
+def list_forks(handles: Handles, location: str) -> list[ForkInfo]:
+    """The forks of a table, sorted by name."""
+    line = handles.newest(location, None)
+    with lance_errors("listing the forks of", location):
+        found = line.branches.list()
+    return [
+        ForkInfo(
+            name,
+            branch["parent_branch"],
+            int(branch["parent_version"]),
+            datetime.fromtimestamp(branch["create_at"], UTC),
+        )
+        for name, branch in sorted(found.items())
+    ]

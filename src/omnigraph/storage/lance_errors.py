@@ -1,0 +1,51 @@
+"""Lance's errors in our words. Lance raises `OSError`, `ValueError` and `RuntimeError` for much the same things."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from lance.commit import CommitConflictError
+
+from omnigraph.errors import Conflict, OmniGraphError, StorageError, StorageKind
+from omnigraph.storage.object_errors import first_line, is_permission_error, kind_of
+
+
+class TableNotFound(StorageError):
+    """The table, its branch or its version does not exist (any more)."""
+
+
+class TableExists(StorageError):
+    """`create` met a table."""
+
+
+@contextmanager
+def lance_errors(doing: str, what: object) -> Iterator[None]:
+    """Turn what Lance raises into our family, with what was being done and to what."""
+    try:
+        yield
+    except OmniGraphError:
+        raise
+    except Exception as error:
+        raise_ours(doing, what, error)
+
+
+def raise_ours(doing: str, what: object, error: Exception) -> NoReturn:
+    """Raise our error for one of Lance's."""
+    reason = first_line(error)
+    lowered = reason.lower()
+    if isinstance(error, CommitConflictError):
+        raise Conflict(
+            f"{what} was changed by another writer meanwhile; nothing was committed. Prepare the write again"
+        ) from error
+    if "already exists" in lowered:
+        raise TableExists(f"there is a table at {what} already", StorageKind.PRECONDITION) from error
+    if is_permission_error(error):
+        raise StorageError(
+            f"{doing} {what} is not allowed: check the permissions of the store or the credentials in AWS_* ({reason})",
+            StorageKind.CONFIGURATION,
+        ) from error
+    if "not found" in lowered or "does not exist" in lowered or "no such file" in lowered:
+        raise TableNotFound(f"{doing} {what}: it does not exist ({reason})", StorageKind.NOT_FOUND) from error
+    raise StorageError(f"{doing} {what} failed: {reason}", kind_of(reason)) from error

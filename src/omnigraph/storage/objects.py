@@ -1,0 +1,222 @@
+"""Small objects (schemas, references, sidecars, leases) on any store, with the same promises everywhere.
+
+One adapter over `obstore`. What the local file system lacks is put-if-match: there every call that changes an object
+takes an operating-system lock for that object first, so that compare and swap are one step across threads and
+processes. Lock files are a fixed number, shared by hash, and are never removed.
+
+Durability: a put that returned has been written to a temporary file and renamed, or accepted by the object store; it
+survives the death of any process. It is not flushed to the platter on a local disk: a power cut may lose the last
+writes, as it may lose Lance's own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import obstore
+from obstore.store import LocalStore, MemoryStore, S3Store
+
+from omnigraph.errors import StorageKind
+from omnigraph.storage.constants import OS_LOCK_DIRECTORY
+from omnigraph.storage.object_errors import LostPrecondition, ObjectNotFound, storage_errors
+from omnigraph.storage.os_locks import exclusive
+from omnigraph.storage.uri import Root, Scheme, clean_path
+
+_LOCK_FILES = 64
+
+_memory_stores: dict[str, MemoryStore] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """Which content of an object was read or written. Only good for `put_if_match` on the same store."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """An object in a listing."""
+
+    path: str
+    size: int
+    modified: datetime
+
+
+def open_objects(root: Root) -> ObjectStore:
+    """The object store below a graph's root. Creates nothing: a local directory comes with the first put."""
+    return ObjectStore(root)
+
+
+class ObjectStore:
+    """Objects by path relative to the root. Safe to share between threads.
+
+    `on_call`, when set, is called with the name of each request that goes to the store (tests count with it).
+    """
+
+    def __init__(self, root: Root) -> None:
+        self.root = root
+        self.on_call: Callable[[str], None] | None = None
+        self._local = root.is_local
+        self._opened: Any = None
+
+    def put(self, path: str, data: bytes) -> Token:
+        """Store `data`, replacing what was there. A reader sees the old object or the new one, never a part."""
+        return self._write(path, data, "overwrite", "put")
+
+    def put_if_absent(self, path: str, data: bytes) -> Token:
+        """Store `data` if nothing is there; `ObjectExists` otherwise. Exactly one of many callers wins."""
+        return self._write(path, data, "create", "put_if_absent")
+
+    def put_if_match(self, path: str, data: bytes, token: Token) -> Token:
+        """Store `data` if the object still is what `token` says; `LostPrecondition` otherwise."""
+        path = clean_path(path)
+        if not self._local:
+            try:
+                return self._write(path, data, {"e_tag": token.value}, "put_if_match")
+            except ObjectNotFound as missing:
+                raise self._lost(path) from missing
+        self._called("put_if_match")
+        with storage_errors("replacing", self._shown(path)), exclusive(self._lock_file(path)):
+            try:
+                current = _digest(self._read(path))
+            except FileNotFoundError:
+                current = None
+            if current != token.value:
+                raise self._lost(path)
+            obstore.put(self._store(), path, data, mode="overwrite", use_multipart=False)
+        return Token(_digest(data))
+
+    def get(self, path: str) -> tuple[bytes, Token]:
+        """The object and the token of what was read; `ObjectNotFound` when there is none."""
+        path = clean_path(path)
+        self._called("get")
+        with storage_errors("reading", self._shown(path)):
+            if self._local:
+                data = self._read(path)
+                return data, Token(_digest(data))
+            found = obstore.get(self._store(), path)
+            return bytes(found.bytes()), Token(str(found.meta["e_tag"]))
+
+    def head(self, path: str) -> ObjectInfo | None:
+        """Size and time of an object, or None when there is none."""
+        path = clean_path(path)
+        self._called("head")
+        try:
+            with storage_errors("looking up", self._shown(path)):
+                meta = obstore.head(self._store(), path)
+        except ObjectNotFound:
+            return None
+        return ObjectInfo(path, int(meta["size"]), meta["last_modified"])
+
+    def list(self, prefix: str = "") -> list[ObjectInfo]:
+        """Every object below `prefix`, sorted by path. `a/b` does not catch `a/bc`; temporary files are left out."""
+        prefix = clean_path(prefix)
+        self._called("list")
+        with storage_errors("listing", self._shown(prefix)):
+            if not self._there():
+                return []
+            found = obstore.list(self._store(), prefix or None).collect()
+        objects = [ObjectInfo(str(meta["path"]), int(meta["size"]), meta["last_modified"]) for meta in found]
+        return sorted((entry for entry in objects if not _is_lock_file(entry.path)), key=lambda entry: entry.path)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is an object at `path` or below it. An empty directory does not exist."""
+        path = clean_path(path)
+        if path and self.head(path) is not None:
+            return True
+        self._called("list")
+        with storage_errors("listing", self._shown(path)):
+            if not self._there():
+                return False
+            for chunk in obstore.list(self._store(), path or None):
+                if any(not _is_lock_file(str(meta["path"])) for meta in chunk):
+                    return True
+        return False
+
+    def delete(self, path: str) -> None:
+        """Remove an object. Removing what is not there is no error."""
+        path = clean_path(path)
+        self._called("delete")
+        try:
+            with storage_errors("deleting", self._shown(path)):
+                if not self._there():
+                    return
+                if self._local:
+                    with exclusive(self._lock_file(path)):
+                        obstore.delete(self._store(), path)
+                else:
+                    obstore.delete(self._store(), path)
+        except ObjectNotFound:
+            return
+
+    def delete_prefix(self, prefix: str) -> int:
+        """Remove every object below `prefix`; how many there were. Running it again removes nothing more."""
+        found = self.list(prefix)
+        for entry in found:
+            self.delete(entry.path)
+        return len(found)
+
+    def _lost(self, path: str) -> LostPrecondition:
+        return LostPrecondition(
+            f"{self._shown(path)} was changed by somebody else; read it again and retry", StorageKind.PRECONDITION
+        )
+
+    def _write(self, path: str, data: bytes, mode: Any, call: str) -> Token:
+        path = clean_path(path)
+        self._called(call)
+        with storage_errors("writing", self._shown(path)):
+            if self._local:
+                with exclusive(self._lock_file(path)):
+                    obstore.put(self._store(), path, data, mode=mode, use_multipart=False)
+                return Token(_digest(data))
+            return Token(str(obstore.put(self._store(), path, data, mode=mode, use_multipart=False)["e_tag"]))
+
+    def _read(self, path: str) -> bytes:
+        # Without a lock: a put renames a whole file into place, so what is opened is one whole object.
+        if not self._there():
+            raise FileNotFoundError(path)
+        return bytes(obstore.get(self._store(), path).bytes())
+
+    def _store(self) -> Any:
+        if self._opened is None:
+            self._opened = _open_store(self.root)
+        return self._opened
+
+    def _there(self) -> bool:
+        """Whether the root can be looked into: a local directory that is missing holds no objects."""
+        return not self._local or Path(self.root.path).is_dir()
+
+    def _lock_file(self, path: str) -> Path:
+        number = int.from_bytes(hashlib.blake2b(path.encode(), digest_size=2).digest()) % _LOCK_FILES
+        return Path(self.root.path, OS_LOCK_DIRECTORY, f"objects-{number:02d}")
+
+    def _shown(self, path: str) -> str:
+        return f"{self.root.uri.rstrip('/')}/{path}"
+
+    def _called(self, name: str) -> None:
+        if self.on_call is not None:
+            self.on_call(name)
+
+
+def _open_store(root: Root) -> Any:
+    if root.scheme is Scheme.LOCAL:
+        return LocalStore(prefix=root.path, mkdir=True)
+    if root.scheme is Scheme.MEMORY:
+        return _memory_stores.setdefault(root.path, MemoryStore())
+    options = {key.removeprefix("aws_"): value for key, value in root.storage_options().items()}
+    client_options = {"allow_http": True} if options.pop("allow_http", "") in ("true", "1", "True", "yes") else None
+    return S3Store(root.bucket, prefix=root.prefix or None, config=options, client_options=client_options)
+
+
+def _is_lock_file(path: str) -> bool:
+    return path.startswith(f"{OS_LOCK_DIRECTORY}/")
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()

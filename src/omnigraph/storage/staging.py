@@ -1,0 +1,233 @@
+"""Staged writes: files on disk and the transaction that would make them part of a table, with no effect on its HEAD.
+
+Every change of rows is one `Update` transaction built here: rows that change or go are marked in deletion vectors of
+their fragments, the new state of changed rows is written with their old stable row ids (so that their creation is
+remembered), and new rows follow. The same shape serves append, upsert, delete and any mix of them, it is what distributed writers
+produce too, and the strict commit can guard it (see `committing`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance import Transaction
+from lance.dataset import LanceDataset, LanceOperation
+from lance.fragment import FragmentMetadata, RowIdSequence
+from lance.fragment import write_fragments as lance_write_fragments
+
+from omnigraph.errors import BadRequest
+from omnigraph.storage.constants import FILE_FORMAT, ROWS_PER_FILE
+from omnigraph.storage.handles import Handles
+from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.reading import ID_COLUMN, take_ids, unique_ids
+from omnigraph.storage.staged_files import files_of
+from omnigraph.storage.values import StagedWrite, TableVersion
+
+Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]
+
+
+def stage_append(handles: Handles, table: TableVersion, rows: Rows) -> StagedWrite:
+    """Stage new rows. The caller has made sure that their ids are new."""
+    handle = handles.at(table)
+    written = write_rows(handle, table, rows)
+    operation = LanceOperation.Update(
+        new_fragments=written, update_mode="rewrite_rows", fields_for_preserving_frag_bitmap=all_field_ids(handle)
+    )
+    return staged(table, operation, rows_added=sum(f.physical_rows for f in written))
+
+
+def stage_upsert(handles: Handles, table: TableVersion, rows: pa.Table, *, key: str = ID_COLUMN) -> StagedWrite:
+    """Stage whole rows by id: those that exist are replaced and keep their row id, the others are added."""
+    return stage_change(handles, table, rows, None, key=key)
+
+
+def stage_delete(
+    handles: Handles, table: TableVersion, ids: Sequence[str] | pa.Array | pa.ChunkedArray, *, key: str = ID_COLUMN
+) -> StagedWrite:
+    """Stage the removal of rows by id. Ids that are not there are passed over; `is_empty` tells when none was."""
+    return stage_change(handles, table, None, ids, key=key)
+
+
+def stage_change(
+    handles: Handles,
+    table: TableVersion,
+    upserts: pa.Table | None,
+    delete_ids: Sequence[str] | pa.Array | pa.ChunkedArray | None,
+    *,
+    key: str = ID_COLUMN,
+) -> StagedWrite:
+    """Stage upserts and deletes of one table as one transaction. No id may be in both, and none twice."""
+    handle = handles.at(table)
+    upsert_ids = _checked_ids(table, upserts, key)
+    doomed = unique_ids(delete_ids) if delete_ids is not None else pa.array([], pa.string())
+    if len(doomed) and len(upsert_ids):
+        both = doomed.filter(pc.is_in(doomed, value_set=upsert_ids.cast(doomed.type)))
+        if len(both):
+            raise BadRequest(f"a write to {table} both changes and deletes the row `{both[0].as_py()}`")
+    touched = pa.concat_arrays([upsert_ids.cast(pa.string()), doomed.cast(pa.string())])
+    found = take_ids(handles, table, touched, [key], key=key, with_row_id=True, with_row_address=True)
+    thinner, emptied = delete_addresses(handle, table, found["_rowaddr"])
+    new_fragments: list[FragmentMetadata] = []
+    updated = 0
+    if upserts is not None and upserts.num_rows:
+        old_rows = found.filter(pc.is_in(found[key], value_set=upsert_ids.cast(found[key].type)))
+        updated = old_rows.num_rows
+        ordered, row_ids = _old_rows_first(upserts, upsert_ids, old_rows, key)
+        new_fragments = with_row_ids(write_rows(handle, table, ordered), row_ids)
+    operation = LanceOperation.Update(
+        removed_fragment_ids=emptied,
+        updated_fragments=thinner,
+        new_fragments=new_fragments,
+        update_mode="rewrite_rows",
+        fields_for_preserving_frag_bitmap=all_field_ids(handle),
+    )
+    return staged(
+        table,
+        operation,
+        rows_added=(upserts.num_rows if upserts is not None else 0) - updated,
+        rows_updated=updated,
+        rows_deleted=found.num_rows - updated,
+    )
+
+
+def stage_overwrite(handles: Handles, table: TableVersion, rows: Rows, schema: pa.Schema | None = None) -> StagedWrite:
+    """Stage the replacement of the whole content, by no rows too. With a `schema` the columns change as well."""
+    handle = handles.at(table)
+    if schema is None or schema.equals(handle.schema, check_metadata=True):
+        written = write_rows(handle, table, rows)
+        operation = LanceOperation.Overwrite(handle.lance_schema, written)
+    else:
+        with lance_errors("writing rows of", table):
+            transaction = lance_write_fragments(
+                as_reader(rows, schema),
+                handle,
+                mode="overwrite",
+                return_transaction=True,
+                data_storage_version=FILE_FORMAT,
+                max_rows_per_file=ROWS_PER_FILE,
+            )
+        operation = transaction.operation
+    added = sum(fragment.physical_rows for fragment in operation.fragments)
+    return staged(table, operation, rows_added=added, rows_deleted=handle.count_rows())
+
+
+def write_rows(handle: LanceDataset, table: TableVersion, rows: Rows) -> list[FragmentMetadata]:
+    """Write rows as fragments of a table that refers to them nowhere yet. No rows make no file."""
+    with lance_errors("writing rows of", table):
+        written: list[FragmentMetadata] = lance_write_fragments(
+            as_reader(rows, handle.schema),
+            handle,
+            data_storage_version=FILE_FORMAT,
+            max_rows_per_file=ROWS_PER_FILE,
+        )
+    return [fragment for fragment in written if fragment.physical_rows]
+
+
+def delete_addresses(
+    handle: LanceDataset, table: TableVersion, addresses: pa.ChunkedArray | pa.Array
+) -> tuple[list[FragmentMetadata], list[int]]:
+    """Mark rows as deleted by address: fragments with their new deletion vectors, and the ids of emptied ones."""
+    by_fragment: dict[int, list[int]] = {}
+    for address in addresses.to_pylist():
+        by_fragment.setdefault(address >> 32, []).append(address & 0xFFFFFFFF)
+    thinner: list[FragmentMetadata] = []
+    emptied: list[int] = []
+    with lance_errors("marking deleted rows of", table):
+        for fragment_id in sorted(by_fragment):
+            left = handle.get_fragment(fragment_id).delete_rows(sorted(by_fragment[fragment_id]))
+            if left is None:
+                emptied.append(fragment_id)
+            else:
+                thinner.append(left)
+    return thinner, emptied
+
+
+def with_row_ids(fragments: list[FragmentMetadata], row_ids: Sequence[int]) -> list[FragmentMetadata]:
+    """Give the first rows of freshly written fragments the stable row ids they had before; the rest get new ones."""
+    start = 0
+    for fragment in fragments:
+        own = row_ids[start : start + fragment.physical_rows]
+        if len(own):
+            fragment.row_id_meta = RowIdSequence(list(own)).to_inline_metadata()
+        start += fragment.physical_rows
+    return fragments
+
+
+def staged(
+    table: TableVersion,
+    operation: LanceOperation.BaseOperation,
+    *,
+    rows_added: int = 0,
+    rows_updated: int = 0,
+    rows_deleted: int = 0,
+) -> StagedWrite:
+    """A staged write around an operation."""
+    return StagedWrite(
+        table.location,
+        table.branch,
+        table.version,
+        Transaction(table.version, operation),
+        rows_added,
+        rows_updated,
+        rows_deleted,
+        files_of(table, operation),
+    )
+
+
+def all_field_ids(handle: LanceDataset) -> list[int]:
+    """Every field id of the table, so that no index takes rewritten rows for covered."""
+    pending = list(handle.lance_schema.fields())
+    ids: list[int] = []
+    while pending:
+        field = pending.pop()
+        ids.append(field.id())
+        pending.extend(field.children())
+    return sorted(ids)
+
+
+def as_reader(rows: Rows, schema: pa.Schema) -> pa.RecordBatchReader:
+    """Rows as a stream in the table's own column order and types."""
+    if isinstance(rows, pa.Table):
+        rows = rows.to_reader()
+    batches = [rows] if isinstance(rows, pa.RecordBatch) else rows
+    return pa.RecordBatchReader.from_batches(schema, (_aligned(batch, schema) for batch in batches))
+
+
+def _aligned(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    if batch.schema.equals(schema):
+        return batch
+    missing = [name for name in schema.names if name not in batch.schema.names]
+    unknown = [name for name in batch.schema.names if name not in schema.names]
+    if missing or unknown:
+        words = [f"lacks {', '.join(missing)}"] if missing else []
+        words += [f"has the unknown {', '.join(unknown)}"] if unknown else []
+        raise BadRequest(f"a batch of rows does not fit its table: it {' and '.join(words)}")
+    columns = []
+    for field in schema:
+        column = batch.column(field.name)
+        columns.append(column if column.type == field.type else column.cast(field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _checked_ids(table: TableVersion, upserts: pa.Table | None, key: str) -> pa.Array:
+    if upserts is None:
+        return pa.array([], pa.string())
+    ids = upserts[key].combine_chunks()
+    if ids.null_count:
+        raise BadRequest(f"a row for {table} has no `{key}`")
+    counts = pc.value_counts(ids)
+    repeated = counts.filter(pc.greater(counts.field("counts"), 1))
+    if len(repeated):
+        raise BadRequest(f"a write to {table} has the row `{repeated.field('values')[0].as_py()}` twice")
+    return ids
+
+
+def _old_rows_first(upserts: pa.Table, ids: pa.Array, old_rows: pa.Table, key: str) -> tuple[pa.Table, list[int]]:
+    """The upserts with the rows that exist already in front, and the row ids of those."""
+    row_id_of = dict(zip(old_rows[key].to_pylist(), old_rows["_rowid"].to_pylist()))
+    existing = pc.is_in(ids, value_set=old_rows[key].combine_chunks().cast(ids.type))
+    front, back = upserts.filter(existing), upserts.filter(pc.invert(existing))
+    return pa.concat_tables([front, back]), [row_id_of[one] for one in front[key].to_pylist()]

@@ -1,0 +1,123 @@
+"""Where a graph lives: one normal form for local paths, `file://`, `s3://` and `memory://`.
+
+Everything below a graph is named by a path relative to its root; only this module knows how such a path becomes an
+address for Lance or for the object store.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from urllib.parse import unquote, urlsplit
+
+from omnigraph.errors import BadRequest
+
+
+class Scheme(StrEnum):
+    """The kinds of store a graph can live on."""
+
+    LOCAL = "file"
+    S3 = "s3"
+    MEMORY = "memory"
+
+
+_AWS_OPTIONS = {
+    "AWS_ENDPOINT_URL_S3": "aws_endpoint",
+    "AWS_ENDPOINT_URL": "aws_endpoint",
+    "AWS_ENDPOINT": "aws_endpoint",
+    "AWS_REGION": "aws_region",
+    "AWS_DEFAULT_REGION": "aws_region",
+    "AWS_ALLOW_HTTP": "allow_http",
+    "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "aws_virtual_hosted_style_request",
+}
+"""The variables read here, most specific first. Credentials are left to the libraries, which read the usual `AWS_*`
+variables, profiles and instance roles themselves, so no secret is held or pickled by us."""
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The root of a graph. `path` is a local directory, `bucket/prefix` on S3, a name in memory."""
+
+    scheme: Scheme
+    path: str
+
+    @property
+    def uri(self) -> str:
+        """The address of the root as people write it: an absolute path, or a URI of the store."""
+        return self.path if self.scheme is Scheme.LOCAL else f"{self.scheme.value}://{self.path}"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the graph is on a local disk, where the operating system's locks hold."""
+        return self.scheme is Scheme.LOCAL
+
+    @property
+    def bucket(self) -> str:
+        """The bucket on S3."""
+        return self.path.partition("/")[0]
+
+    @property
+    def prefix(self) -> str:
+        """The part below the bucket on S3."""
+        return self.path.partition("/")[2]
+
+    def child(self, path: str) -> str:
+        """The address of something below the root, for Lance."""
+        relative = clean_path(path)
+        base = self.uri.rstrip("/")
+        return f"{base}/{relative}" if relative else base
+
+    def storage_options(self, environment: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Options for the store from the usual `AWS_*` variables; empty for local disk and memory."""
+        if self.scheme is not Scheme.S3:
+            return {}
+        values = os.environ if environment is None else environment
+        options: dict[str, str] = {}
+        for variable, option in _AWS_OPTIONS.items():
+            value = values.get(variable)
+            if value:
+                options.setdefault(option, value)
+        if options.get("aws_endpoint", "").startswith("http://"):
+            options.setdefault("allow_http", "true")
+        options.setdefault("aws_region", "us-east-1")
+        return options
+
+
+def parse_root(location: str | os.PathLike[str] | Root) -> Root:
+    """The normal form of where a graph lives."""
+    if isinstance(location, Root):
+        return location
+    text = os.fspath(location)
+    if not text.strip():
+        raise BadRequest("the location of the graph is empty: give a path, or a file:// or s3:// URI")
+    if "\0" in text:
+        raise BadRequest("the location of the graph has a NUL character in it")
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        return Root(Scheme.LOCAL, os.path.abspath(os.path.expanduser(text)))
+    if scheme == "file":
+        parts = urlsplit(text)
+        if parts.netloc not in ("", "localhost"):
+            raise BadRequest(
+                f"`{text}` names the host `{parts.netloc}`; a file:// URI needs three slashes: file:///path"
+            )
+        return Root(Scheme.LOCAL, os.path.abspath(unquote(text[len("file://") + len(parts.netloc) :])))
+    if scheme in ("s3", "s3a"):
+        bucket, _, prefix = rest.partition("/")
+        if not bucket:
+            raise BadRequest(f"`{text}` names no bucket: write s3://bucket/prefix")
+        relative = clean_path(prefix)
+        return Root(Scheme.S3, f"{bucket}/{relative}" if relative else bucket)
+    if scheme == "memory":
+        return Root(Scheme.MEMORY, clean_path(rest) or "default")
+    raise BadRequest(f"`{text}`: graphs live at a local path, file:// or s3://, not at {scheme}://")
+
+
+def clean_path(path: str) -> str:
+    """A path below a root without empty and `.` segments. One that leaves the root is refused."""
+    segments = [segment for segment in path.split("/") if segment not in ("", ".")]
+    if ".." in segments or "\0" in path:
+        raise BadRequest(f"`{path}` is not a path below the graph")
+    return "/".join(segments)
