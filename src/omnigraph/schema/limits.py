@@ -1,0 +1,27 @@
+"""Bounds of the schema language: beyond any real schema, small enough that no input can hold a process up."""
+
+from __future__ import annotations
+
+MAX_SOURCE_LENGTH = 1_000_000
+"""Characters in one `.pg` text."""
+
+MAX_TYPE_NESTING = 16
+"""Brackets around a type. More than one pair is an error anyway; this bounds the tree that is kept to say so."""
+
+MAX_NUMBER_LENGTH = 400
+"""Characters of a number: every value of every type is shorter."""
+
+MAX_DIAGNOSTICS = 100
+"""Findings that are reported of one text; the last then says how many more there are."""
+
+MAX_VECTOR_DIMENSION = 65_536
+"""Components of a vector."""
+
+MAX_PATTERN_LENGTH = 1_000
+"""Characters of a `@check` pattern."""
+
+MAX_PATTERN_NESTING = 50
+"""Groups within groups in a `@check` pattern."""
+
+MAX_PATTERN_REPEAT = 1_000
+"""The largest count of a repetition, also multiplied through nested repetitions, as in RE2."""
