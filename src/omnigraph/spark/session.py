@@ -142,7 +142,10 @@ def _launch(master: str, settings: Mapping[str, str]) -> SparkSession:
     # The JVM prints before its loggers are set up. It gets a file of its own to print to, shown only if it fails.
     printed = tempfile.TemporaryFile(prefix="omnigraph-spark-")  # noqa: SIM115 - lives as long as the JVM
     try:
-        gateway = SparkContext._gateway or launch_gateway(spark_conf, popen_kwargs={"stderr": printed})
+        with warnings.catch_warnings():
+            # The process that is forked here does nothing but become the JVM.
+            warnings.filterwarnings("ignore", message="lance is not fork-safe")
+            gateway = SparkContext._gateway or launch_gateway(spark_conf, popen_kwargs={"stderr": printed})
         return SparkSession(SparkContext(conf=spark_conf, gateway=gateway))
     except Exception as problem:
         printed.seek(0)

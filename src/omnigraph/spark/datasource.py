@@ -1,0 +1,237 @@
+"""`omnigraph` as a Spark data source: `spark.read.format("omnigraph")` and `df.write.format("omnigraph")`.
+
+A read is pinned to one snapshot when the DataFrame is made. Python data sources have no column pruning of their own in
+Spark 4.3, so columns are chosen when the frame is made: by `option("columns", "id,name")`, by `.schema(…)`, or by
+`to_spark(columns=…)`. Filters are pushed down into Lance. This module imports PySpark: import it only to run Spark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from omnigraph.diagnostics import did_you_mean
+from omnigraph.errors import BadRequest, NotFound
+from omnigraph.ledger.values import Snapshot, TablePin
+from omnigraph.spark.pushdown import is_exact, to_condition
+from omnigraph.spark.types import spark_schema, to_travelling, travelling_schema
+from omnigraph.storage.blobs import is_blob_field
+from omnigraph.storage.filters import Filter, and_
+from omnigraph.storage.tables import TableStore
+from omnigraph.storage.uri import parse_root
+from omnigraph.storage.values import TableVersion
+
+if TYPE_CHECKING:
+    from omnigraph.ledger.store import GraphStore
+
+FORMAT = "omnigraph"
+ROWS_PER_PARTITION = 1_000_000
+_BATCH_ROWS = 32_768
+
+
+def register(session: SparkSession) -> None:
+    """Make the format known to a session. Filters are pushed down only if the session allows it, so it is told to."""
+    session.dataSource.register(OmniGraphDataSource)
+    session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+
+
+def to_spark(
+    session: SparkSession,
+    store: GraphStore,
+    type: str,
+    *,
+    columns: Sequence[str] | None = None,
+    at: str | int | None = None,
+    branch: str = "main",
+) -> DataFrame:
+    """The rows of one type at one snapshot as a DataFrame. Blobs come only when named in `columns`."""
+    snapshot = store.snapshot(at, branch=branch)
+    table = version_of(pin_of(snapshot, type))
+    return table_frame(session, store.uri, store.tables, table, columns)
+
+
+def table_frame(
+    session: SparkSession, uri: str, tables: TableStore, table: TableVersion, columns: Sequence[str] | None = None
+) -> DataFrame:
+    """The rows of one table version as a DataFrame, partitioned by fragments."""
+    register(session)
+    schema = tables.schema(table)
+    wanted = checked_columns(schema, columns)
+    return (
+        session.read.format(FORMAT)
+        .schema(spark_schema(schema, wanted))
+        .option("table", json.dumps(asdict(table)))
+        .load(uri)
+    )
+
+
+def pin_of(snapshot: Snapshot, type_name: str) -> TablePin:
+    """The pin of a type by its name, or by its table key when a node and an edge share the name."""
+    keys = [type_name] if type_name in snapshot.tables else [f"node:{type_name}", f"edge:{type_name}"]
+    found = [snapshot.tables[key] for key in keys if key in snapshot.tables]
+    if not found:
+        by_case = [pin for key, pin in snapshot.tables.items() if key.lower() == f"edge:{type_name}".lower()]
+        if by_case:
+            return by_case[0]
+        names = [key.split(":", 1)[1] for key in snapshot.tables]
+        hint = did_you_mean(type_name, names)
+        raise NotFound(
+            f"There is no type `{type_name}` at this snapshot" + (f"; {hint}" if hint else f"; there are {names}")
+        )
+    if len(found) > 1:
+        raise BadRequest(f"`{type_name}` is a node type and an edge type: write {found[0].table_key} or the other.")
+    return found[0]
+
+
+def version_of(pin: TablePin) -> TableVersion:
+    """The table version that a pin names."""
+    return TableVersion(pin.location, pin.lance_branch, pin.version)
+
+
+def checked_columns(schema: pa.Schema, columns: Sequence[str] | None) -> list[str]:
+    """The columns to read: those named, or all but the blobs."""
+    if columns is None:
+        return [field.name for field in schema if not is_blob_field(field)]
+    for name in columns:
+        if name not in schema.names:
+            hint = did_you_mean(name, schema.names)
+            raise NotFound(f"There is no column `{name}`" + (f"; {hint}" if hint else f"; there are {schema.names}"))
+    return list(columns)
+
+
+class OmniGraphDataSource(DataSource):  # type: ignore[misc]
+    """Options: `type`; `branch`, `snapshot` (a commit or tag) or `version` (of the branch's manifest); `columns`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return FORMAT
+
+    def __init__(self, options: Any) -> None:
+        self.options = dict(options)
+        self.table: TableVersion | None = None
+
+    @property
+    def uri(self) -> str:
+        """Where the graph lies."""
+        if not self.options.get("path"):
+            raise BadRequest('Say which graph: .load("graph.omni") or .save("s3://bucket/graph").')
+        return str(self.options["path"])
+
+    def schema(self) -> StructType:
+        """Binds the frame to a snapshot, which travels with this object from here on."""
+        names = self.options.get("columns")
+        schema = self._tables().schema(self.resolve())
+        return spark_schema(schema, checked_columns(schema, _split(names) if names else None))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A reader of the columns that the frame has."""
+        return Reader(self.uri, self.resolve(), tuple(schema.fieldNames()), self._rows_per_partition())
+
+    def writer(self, schema: StructType, overwrite: bool) -> Any:
+        """A writer that loads the frame's rows as one commit."""
+        from omnigraph.spark.datasource_writer import Writer
+
+        return Writer(self.uri, self.options, schema.fieldNames(), overwrite)
+
+    def resolve(self) -> TableVersion:
+        """The table version that the options name, found once."""
+        if self.table is None:
+            given = self.options.get("table")
+            self.table = TableVersion(**json.loads(given)) if given else self._look_up()
+        return self.table
+
+    def _look_up(self) -> TableVersion:
+        type_name = self.options.get("type")
+        if not type_name:
+            raise BadRequest('Say which type: .option("type", "Person").')
+        from omnigraph.ledger.store import open_store
+
+        version = self.options.get("version")
+        target = int(version) if version else self.options.get("snapshot")
+        store = open_store(self.uri, read_only=True)
+        try:
+            return version_of(pin_of(store.snapshot(target, branch=self.options.get("branch", "main")), type_name))
+        finally:
+            store.close()
+
+    def _tables(self) -> TableStore:
+        return TableStore(parse_root(self.uri))
+
+    def _rows_per_partition(self) -> int:
+        # Spark hands options over with their names in lower case.
+        given = {name.lower(): value for name, value in self.options.items()}
+        return int(given.get("rowsperpartition", ROWS_PER_PARTITION))
+
+
+@dataclass
+class FragmentPartition(InputPartition):  # type: ignore[misc]
+    """Some fragments of the table, read by one task."""
+
+    fragments: tuple[int, ...]
+
+
+class Reader(DataSourceReader):  # type: ignore[misc]
+    """Reads one table version, some columns, with the filters that Lance takes over."""
+
+    def __init__(self, uri: str, table: TableVersion, columns: tuple[str, ...], rows_per_partition: int) -> None:
+        self.uri = uri
+        self.table = table
+        self.columns = columns
+        self.rows_per_partition = rows_per_partition
+        self.condition: Filter | None = None
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
+        """Take over what Lance evaluates; give back what Spark must (also) look at."""
+        schema = self._tables().schema(self.table)
+        taken = []
+        for item in filters:
+            condition = to_condition(item, schema)
+            if condition is not None:
+                taken.append(condition)
+            if condition is None or not is_exact(item):
+                yield item
+        self.condition = and_(*taken) if taken else None
+
+    def partitions(self) -> list[FragmentPartition]:
+        """Fragments, small ones together, about `rows_per_partition` rows each."""
+        groups: list[list[int]] = []
+        rows = 0
+        for fragment in self._tables().fragments(self.table):
+            if not groups or rows + fragment.rows > self.rows_per_partition:
+                groups.append([])
+                rows = 0
+            groups[-1].append(fragment.id)
+            rows += fragment.rows
+        return [FragmentPartition(tuple(group)) for group in groups]
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """The rows of some fragments as Arrow batches."""
+        if not isinstance(partition, FragmentPartition):
+            return
+        tables = self._tables()
+        target = travelling_schema(tables.schema(self.table), self.columns)
+        reader = tables.scan(
+            self.table,
+            columns=list(self.columns),
+            filter=self.condition,
+            fragments=list(partition.fragments),
+            batch_size=_BATCH_ROWS,
+            blobs="bytes",
+        )
+        for batch in reader:
+            yield to_travelling(batch, target)
+
+    def _tables(self) -> TableStore:
+        return TableStore(parse_root(self.uri))
+
+
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]

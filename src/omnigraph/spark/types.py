@@ -1,0 +1,92 @@
+"""The types of a graph's tables as Spark knows them, and batches in both directions.
+
+Spark has no unsigned integers and no fixed-size lists: U32 travels as a long, U64 as decimal(20, 0), a vector as an
+array of floats. Blobs travel as binary. Everything else is the same on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.schema.types import ListType, PropertyType, Scalar, ScalarType, VectorType
+from omnigraph.storage.blobs import is_blob_field
+
+_U64 = pa.decimal128(20, 0)
+
+
+def travelling_type(type_: pa.DataType) -> pa.DataType:
+    """The Arrow type in which values of a table's column cross to Spark."""
+    if pa.types.is_uint64(type_):
+        return _U64
+    if pa.types.is_uint8(type_) or pa.types.is_uint16(type_) or pa.types.is_uint32(type_):
+        return pa.int64()
+    if pa.types.is_fixed_size_list(type_) or pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return pa.list_(pa.field("element", travelling_type(type_.value_type)))
+    if pa.types.is_large_string(type_):
+        return pa.string()
+    if pa.types.is_large_binary(type_):
+        return pa.binary()
+    if pa.types.is_timestamp(type_):
+        return pa.timestamp("us", "UTC")
+    return type_
+
+
+def travelling_schema(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
+    """The columns in which rows of a table cross to Spark. Nullability stays on our side of the border."""
+    return pa.schema([pa.field(name, travelling_type(column_type(schema, name))) for name in columns])
+
+
+def column_type(schema: pa.Schema, name: str) -> pa.DataType:
+    """The type of a column's values as Python sees them: a blob is its bytes."""
+    field = schema.field(name)
+    return pa.binary() if is_blob_field(field) else field.type
+
+
+def spark_schema(schema: pa.Schema, columns: Sequence[str]) -> Any:
+    """The Spark schema of some columns of a table."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(travelling_schema(schema, columns))
+
+
+def to_travelling(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
+    """A batch of a table in the form in which it crosses to Spark."""
+    arrays = [batch.column(field.name).cast(field.type) for field in target]
+    return pa.RecordBatch.from_arrays(arrays, schema=target)
+
+
+def from_travelling(table: pa.Table, target: pa.Schema) -> pa.Table:
+    """Rows that came back from Spark, in the types that the graph knows."""
+    arrays = [table.column(field.name).cast(field.type) for field in target]
+    return pa.Table.from_arrays(arrays, schema=target)
+
+
+_SPARK_NAMES = {
+    Scalar.STRING: "string",
+    Scalar.BLOB: "binary",
+    Scalar.BOOL: "boolean",
+    Scalar.I32: "int",
+    Scalar.I64: "bigint",
+    Scalar.U32: "bigint",
+    Scalar.U64: "decimal(20,0)",
+    Scalar.F32: "float",
+    Scalar.F64: "double",
+    Scalar.DATE: "date",
+    Scalar.DATETIME: "timestamp",
+}
+
+
+def spark_type_name(type_: PropertyType) -> str:
+    """The name of a property's type in Spark's SQL."""
+    match type_:
+        case ScalarType(scalar=scalar):
+            return _SPARK_NAMES[scalar]
+        case VectorType():
+            return "array<float>"
+        case ListType(item=item):
+            return f"array<{_SPARK_NAMES[item]}>"
+        case _:
+            return "string"
