@@ -43,7 +43,7 @@ def commit_staged(
     transaction: Transaction = write.transaction
     transaction.transaction_properties = {**(extra_properties or {}), OPERATION_ID_PROPERTY: operation_id}
     transaction.operation = guarded(handle, transaction.operation)
-    _refuse_if_moved(handle, write.base)
+    refuse_if_moved(handle, write.base)
     failpoint("storage.commit.before")
     landed = _commit(handles, handle, write.base, transaction)
     failpoint("storage.commit.after")
@@ -54,12 +54,12 @@ def restore(handles: Handles, target: TableVersion, expected_head: int, operatio
     """Make a new version with the content of `target`, as a tagged commit right after `expected_head`.
 
     Only inside the commit window with the branch's lease held: Lance accepts a restore while another commit is under
-    way, and that commit would vanish. When the restore did not become the next version, `landed_version` of the `Conflict`
-    says where it landed: the version before it is somebody's commit and has to be restored at once.
+    way, and that commit would vanish. When the restore did not become the next version, `landed_version` of the
+    `Conflict` says where it landed: the version before it is somebody's commit and has to be restored at once.
     """
     base = target.at(expected_head)
     handle = handles.at(base)
-    _refuse_if_moved(handle, base)
+    refuse_if_moved(handle, base)
     transaction = Transaction(
         expected_head,
         LanceOperation.Restore(target.version),
@@ -90,7 +90,8 @@ def guarded(handle: LanceDataset, operation: LanceOperation.BaseOperation) -> La
     return operation
 
 
-def _refuse_if_moved(handle: LanceDataset, base: TableVersion) -> None:
+def refuse_if_moved(handle: LanceDataset, base: TableVersion) -> None:
+    """Raise `Conflict` when the newest version of the line is not the one a write was prepared on."""
     with lance_errors("looking up the newest version of", base.location):
         newest = int(handle.latest_version)
     if newest != base.version:

@@ -29,6 +29,11 @@ def lance_errors(doing: str, what: object) -> Iterator[None]:
         raise
     except Exception as error:
         raise_ours(doing, what, error)
+    except BaseException as error:
+        # A panic in Lance's native code is no `Exception`; it must not pass for a request to stop the program.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise_ours(doing, what, RuntimeError(first_line(error)))
 
 
 def raise_ours(doing: str, what: object, error: Exception) -> NoReturn:

@@ -11,18 +11,25 @@ from omnigraph.storage.values import TableVersion
 
 
 def files_of(table: TableVersion, operation: LanceOperation.BaseOperation) -> tuple[str, ...]:
-    """The data files (and the directories of blobs beside them) of an operation's new fragments, below the root.
+    """The files of an operation, below the graph's root; a path that ends in `/` is a directory.
 
-    Deletion vectors are named by Lance and not told; `cleanup` finds them, they are small.
+    Data files, the directories of blobs beside them, and index segments. Deletion vectors are named by Lance and not
+    told; they are small, and `cleanup` finds them.
     """
-    base = f"{table.location}/tree/{table.branch}" if table.branch else table.location
+    base = line_directory(table)
     paths: list[str] = []
     for fragment in new_fragments_of(operation):
         for file in fragment.files:
             path = str(file.path)
-            paths.append(f"{base}/data/{path}")
-            paths.append(f"{base}/data/{path.removesuffix('.lance')}/")
+            paths += [f"{base}/data/{path}", f"{base}/data/{path.removesuffix('.lance')}/"]
+    if isinstance(operation, LanceOperation.CreateIndex):
+        paths += [f"{base}/_indices/{index.uuid}/" for index in operation.new_indices]
     return tuple(paths)
+
+
+def line_directory(table: TableVersion) -> str:
+    """Where one line of a table keeps its files."""
+    return f"{table.location}/tree/{table.branch}" if table.branch else table.location
 
 
 def new_fragments_of(operation: LanceOperation.BaseOperation) -> Iterable[FragmentMetadata]:

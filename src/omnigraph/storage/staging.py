@@ -2,8 +2,8 @@
 
 Every change of rows is one `Update` transaction built here: rows that change or go are marked in deletion vectors of
 their fragments, the new state of changed rows is written with their old stable row ids (so that their creation is
-remembered), and new rows follow. The same shape serves append, upsert, delete and any mix of them, it is what distributed writers
-produce too, and the strict commit can guard it (see `committing`).
+remembered), and new rows follow. The same shape serves append, upsert, delete and any mix of them, it is what
+distributed writers produce too, and the strict commit can guard it (see `committing`).
 """
 
 from __future__ import annotations

@@ -6,19 +6,30 @@ writes and commits in one go, except `create`, which makes a table that nobody c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.storage import blobs, committing, creating, forks, reading, staging
+from omnigraph.storage import blobs, committing, creating, forks, internal_tables, reading, staging
 from omnigraph.storage.constants import HANDLE_CACHE_SIZE
+from omnigraph.storage.distributed import WriteTarget
 from omnigraph.storage.filters import Filter
 from omnigraph.storage.handles import Handles, Hook
+from omnigraph.storage.indexes import IndexKind, IndexState, IndexWork
 from omnigraph.storage.staging import Rows
 from omnigraph.storage.uri import Root
-from omnigraph.storage.values import ForkInfo, FragmentInfo, StagedWrite, TableVersion
+from omnigraph.storage.values import (
+    ForkInfo,
+    FragmentInfo,
+    IndexInfo,
+    StagedWrite,
+    TableDelta,
+    TableVersion,
+    TransactionInfo,
+    VersionInfo,
+)
 
 Ids: TypeAlias = Sequence[str] | pa.Array | pa.ChunkedArray
 
@@ -124,10 +135,103 @@ class TableStore:
         """Stage the replacement of the whole content."""
         return staging.stage_overwrite(self.handles, table, rows, schema)
 
+    def stage_replace_fragments(self, table: TableVersion, fragment_ids: Sequence[int], rows: Rows) -> StagedWrite:
+        """Stage rows in the place of whole fragments, for the graph's own logs."""
+        return internal_tables.stage_replace_fragments(self.handles, table, fragment_ids, rows)
+
+    def stage_schema_metadata(
+        self,
+        table: TableVersion,
+        metadata: Mapping[str, str],
+        field_metadata: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> StagedWrite:
+        """Stage metadata of the schema and its fields, for the stamp of the graph's own tables."""
+        return internal_tables.stage_schema_metadata(self.handles, table, metadata, field_metadata)
+
+    def stage_fragments(self, table: TableVersion, new_fragments: Sequence[str], **options: Any) -> StagedWrite:
+        """What workers wrote, as one staged write; see `distributed.stage_fragments`."""
+        return distributed.stage_fragments(self.handles, table, new_fragments, **options)
+
+    def write_target(self, table: TableVersion) -> WriteTarget:
+        """The address of a table for workers that call `distributed.write_fragments`."""
+        return distributed.write_target(self.handles, table)
+
+    def stage_columns(self, table: TableVersion, **changes: Any) -> StagedWrite:
+        """Stage new, renamed, dropped or loosened columns; see `columns.stage_columns`."""
+        return columns.stage_columns(self.handles, table, **changes)
+
+    def stage_add_columns(self, table: TableVersion, fields: Sequence[pa.Field]) -> StagedWrite:
+        """Stage new all-null columns."""
+        return columns.stage_columns(self.handles, table, add=fields)
+
+    def stage_rename_columns(self, table: TableVersion, names: Mapping[str, str]) -> StagedWrite:
+        """Stage new names for columns."""
+        return columns.stage_columns(self.handles, table, rename=names)
+
+    def stage_drop_columns(self, table: TableVersion, names: Sequence[str]) -> StagedWrite:
+        """Stage the removal of columns."""
+        return columns.stage_columns(self.handles, table, drop=names)
+
+    def stage_metadata(
+        self, table: TableVersion, updates: Mapping[str, str | None] | None = None, **options: Any
+    ) -> StagedWrite:
+        """Stage changes of the table's metadata; see `columns.stage_metadata`."""
+        return columns.stage_metadata(self.handles, table, updates, **options)
+
+    def list_indexes(self, table: TableVersion) -> list[IndexInfo]:
+        """The indexes of a version and what they cover."""
+        return indexes.list_indexes(self.handles, table)
+
+    def index_state(self, table: TableVersion, column: str, kind: IndexKind) -> IndexState:
+        """What is missing of an index."""
+        return indexes.index_state(self.handles, table, column, kind)
+
+    def stage_index(self, table: TableVersion, column: str, kind: IndexKind) -> StagedWrite | None:
+        """Build what is missing of an index; None when nothing is, or too few vectors are there."""
+        return indexes.stage_index(self.handles, table, column, kind)
+
+    def plan_index(self, table: TableVersion, column: str, kind: IndexKind, parts: int = 1) -> list[IndexWork]:
+        """The segments to build elsewhere by `indexes.run_index_task`."""
+        return indexes.plan_index(self.handles, table, column, kind, parts)
+
+    def stage_index_segments(
+        self, table: TableVersion, column: str, kind: IndexKind, segments: Sequence[bytes]
+    ) -> StagedWrite:
+        """Segments that were built elsewhere, as one staged write."""
+        return indexes.stage_index_segments(self.handles, table, column, kind, segments)
+
+    def stage_drop_index(self, table: TableVersion, name: str) -> StagedWrite | None:
+        """Stage the removal of an index; None when there is none."""
+        return indexes.stage_drop_index(self.handles, table, name)
+
+    def plan_compaction(self, table: TableVersion, options: CompactionOptions | None = None) -> list[CompactionWork]:
+        """The tasks to run elsewhere by `compaction.run_compaction_task`."""
+        return compaction.plan_compaction(self.handles, table, options)
+
+    def stage_compaction(
+        self, table: TableVersion, options: CompactionOptions | None = None
+    ) -> StagedCompaction | None:
+        """Compact here; None when there is nothing to do."""
+        return compaction.stage_compaction(self.handles, table, options)
+
+    def commit_compaction(self, staged: StagedCompaction) -> TableVersion:
+        """Make a compaction the newest version: two versions on, untagged, no rows changed."""
+        return compaction.commit_compaction(self.handles, staged)
+
+    def abandon(self, write: StagedWrite | StagedCompaction) -> int:
+        """Remove the files of a staged write that will not be committed, as far as possible; how many went."""
+        return abandoning.abandon(self.handles, write)
+
     def commit_staged(
-        self, write: StagedWrite, operation_id: str, *, extra_properties: Mapping[str, str] | None = None
+        self,
+        write: StagedWrite | StagedCompaction,
+        operation_id: str,
+        *,
+        extra_properties: Mapping[str, str] | None = None,
     ) -> TableVersion:
-        """Move HEAD to exactly the next version, or raise `Conflict`; see `committing`."""
+        """Move HEAD to exactly the next version, or raise `Conflict`; see `committing` and `compaction`."""
+        if isinstance(write, StagedCompaction):
+            return compaction.commit_compaction(self.handles, write)
         return committing.commit_staged(self.handles, write, operation_id, extra_properties)
 
     def restore(self, target: TableVersion, expected_head: int, operation_id: str) -> TableVersion:
@@ -145,3 +249,21 @@ class TableStore:
     def list_forks(self, location: str) -> list[ForkInfo]:
         """The lines of a table beside its main one."""
         return forks.list_forks(self.handles, location)
+
+    def transactions(
+        self, location: str, branch: str | None, after_version: int, to_version: int
+    ) -> list[TransactionInfo]:
+        """What made each version of a line after one up to another."""
+        return history.transactions(self.handles, location, branch, after_version, to_version)
+
+    def delta(self, location: str, branch: str | None, begin: int, end: int) -> TableDelta:
+        """Rows inserted, updated and deleted between two versions of a line."""
+        return history.delta(self.handles, location, branch, begin, end)
+
+    def versions(self, location: str, branch: str | None = None) -> list[VersionInfo]:
+        """The versions of a line that exist."""
+        return history.versions(self.handles, location, branch)
+
+    def remove_versions(self, location: str, branch: str | None, unwanted: Iterable[int]) -> int:
+        """Remove exactly these versions; the bytes that became free."""
+        return history.remove_versions(self.handles, location, branch, unwanted)
