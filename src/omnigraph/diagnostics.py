@@ -41,17 +41,16 @@ class Diagnostic:
 
     def render(self, source: str, filename: str = "<input>") -> str:
         """The finding as a compiler prints it: place, code, message, the line and a caret under the span."""
-        lines = source.splitlines() or [""]
-        row = min(max(self.span.line, 1), len(lines))
-        text = lines[row - 1].replace("\t", " ")
-        width = max(1, min(self.span.end - self.span.start, len(text) - self.span.column + 1))
+        row, column = self.span.line, self.span.column
+        text, column = _window(_line_at(source, self.span.start), column)
+        width = max(1, min(self.span.end - self.span.start, len(text) - column + 1))
         gutter = " " * len(str(row))
         out = [
             f"{self.severity.value}[{self.code}]: {self.message}",
             f"{gutter}--> {filename}:{self.span.line}:{self.span.column}",
             f"{gutter} |",
             f"{row} | {text}",
-            f"{gutter} | {' ' * (self.span.column - 1)}{'^' * width}",
+            f"{gutter} | {' ' * (column - 1)}{'^' * width}",
         ]
         if self.hint:
             out.append(f"{gutter} = help: {self.hint}")
@@ -69,6 +68,26 @@ class Diagnostic:
             "end": self.span.end,
             "hint": self.hint,
         }
+
+
+def _line_at(source: str, offset: int) -> str:
+    """The line that holds an offset. Only a line feed ends a line; what cannot be printed shows as a space."""
+    start = source.rfind("\n", 0, offset) + 1
+    end = source.find("\n", offset)
+    line = source[start : len(source) if end < 0 else end].removesuffix("\r")
+    return "".join(character if character.isprintable() else " " for character in line)
+
+
+def _window(line: str, column: int) -> tuple[str, int]:
+    """The part of a long line around a column, and the column within it."""
+    if len(line) <= _WIDEST_LINE:
+        return line, column
+    start = max(0, column - _WIDEST_LINE // 2)
+    part = line[start : start + _WIDEST_LINE]
+    return ("…" + part, column - start + 1) if start else (part, column)
+
+
+_WIDEST_LINE = 160
 
 
 class LanguageError(OmniGraphError):

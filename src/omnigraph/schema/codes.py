@@ -64,3 +64,21 @@ SCHEMA_CODES: Mapping[str, str] = {
     "S172": "Warning: the old name of a rename is not in the accepted schema, so nothing is renamed.",
     "S173": "Warning: an index that is never built, since lists and blobs have none.",
 }
+
+MIGRATION_CODES: Mapping[str, str] = {
+    # Data that leaves the graph. A soft drop is carried out with the code as a warning; so is a hard one.
+    "OG-DS-102": "A node type with rows is dropped.",
+    "OG-DS-103": "An edge type with rows is dropped.",
+    "OG-DS-104": "A property with values is dropped.",
+    # Changes that rows already there cannot follow. They are refused.
+    "OG-MF-103": "A required property without a default is added to a type with rows.",
+    "OG-MF-104": "A nullable property becomes required.",
+    "OG-MF-105": "The ends of an edge type with rows change.",
+    "OG-MF-106": "The type of a property becomes narrower, or another one.",
+    "OG-MF-107": "The key of a type with rows is added or changed: its ids are derived from it.",
+    # Constraints that rows already there break. They are refused when the data has been looked at.
+    "OG-AC-101": "Rows share a tuple that becomes unique.",
+    "OG-AC-102": "Values lie outside an added or narrowed range.",
+    "OG-AC-103": "Values do not match an added check.",
+    "OG-AC-104": "Nodes have more or fewer edges than an added or narrowed cardinality allows.",
+}

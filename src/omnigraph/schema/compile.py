@@ -56,7 +56,7 @@ def check_schema(source: str, previous: Catalog | None = None) -> CheckedSchema:
     parsed = parse_tolerantly(source)
     findings = Findings()
     findings.extend(parsed.diagnostics)
-    declared = declare(parsed.file, parsed.broken, findings)
+    declared = declare(parsed, findings)
     catalog = _compile(declared, previous, findings)
     diagnostics = findings.sorted()
     failed = any(d.severity is Severity.ERROR for d in diagnostics)
@@ -115,7 +115,9 @@ def _node(
     header = _header(syntax, findings)
     own = draft_properties(name, syntax.body, findings)
     drafts = expand_interfaces(syntax, own, interfaces, findings)
-    complete = all(interface.text in interfaces for interface in syntax.implements)
+    complete = name not in declared.incomplete and all(
+        interface.text in interfaces and interface.text not in declared.incomplete for interface in syntax.implements
+    )
     check_embeddings(name, drafts, complete, findings)
     constraints = read_constraints(Owner(name, drafts, False, complete), syntax.body.constraints, findings)
     id_, old = minter.node(name, header.rename_from, declared.nodes.keys())
@@ -137,9 +139,10 @@ def _edge(syntax: EdgeSyntax, declared: Declared, minter: IdMinter, findings: Fi
     name = syntax.name.text
     header = _header(syntax, findings)
     drafts = draft_properties(name, syntax.body, findings)
-    check_embeddings(name, drafts, True, findings)
+    complete = name not in declared.incomplete
+    check_embeddings(name, drafts, complete, findings)
     body = syntax.body.constraints if syntax.body else ()
-    constraints = read_constraints(Owner(name, drafts, True, True), body, findings)
+    constraints = read_constraints(Owner(name, drafts, True, complete), body, findings)
     id_, old = minter.edge(name, header.rename_from, declared.edges.keys())
     ids = minter.properties(drafts, old)
     return EdgeType(

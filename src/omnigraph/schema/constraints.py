@@ -242,7 +242,7 @@ def _check(owner: Owner, annotation: AnnotationSyntax, draft: ConstraintDraft, f
     try:
         portable_pattern(text)
     except BadPattern as error:
-        message = f"the pattern is not in the dialect at character {error.offset + 1}: {error}"
+        message = f"the pattern does not hold at character {error.offset + 1}: {error}"
         findings.error("S141", message, pattern.span, "the dialect is the part of RE2 that all engines share")
         return
     check = Check(name.text, text) if name else None

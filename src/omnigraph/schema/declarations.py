@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from omnigraph.diagnostics import Span, did_you_mean
 from omnigraph.schema.findings import Findings
-from omnigraph.schema.syntax import Declaration, EdgeSyntax, InterfaceSyntax, Name, NodeSyntax, SchemaFile
+from omnigraph.schema.parse import ParsedSchema
+from omnigraph.schema.syntax import Declaration, EdgeSyntax, InterfaceSyntax, Name, NodeSyntax
 
 RESERVED_PROPERTIES = frozenset({"id", "src", "dst"})
 """Columns that every table, or every edge table, has by itself."""
@@ -21,19 +22,23 @@ _KINDS = {InterfaceSyntax: "interface", NodeSyntax: "node type", EdgeSyntax: "ed
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """The declarations of a text by name, in the order written. `broken` are names whose declaration did not parse."""
+    """The declarations of a text by name, in the order written.
+
+    `broken` are names whose declaration did not parse, `incomplete` those of which a part did not.
+    """
 
     interfaces: dict[str, InterfaceSyntax]
     nodes: dict[str, NodeSyntax]
     edges: dict[str, EdgeSyntax]
+    incomplete: frozenset[str]
     broken: frozenset[str]
 
 
-def declare(file: SchemaFile, broken: frozenset[str], findings: Findings) -> Declared:
+def declare(parsed: ParsedSchema, findings: Findings) -> Declared:
     """Give every declaration its name and report names that clash, are reserved or ill-formed."""
-    declared = Declared({}, {}, {}, broken)
+    declared = Declared({}, {}, {}, parsed.incomplete, parsed.broken)
     by_folded_name: dict[str, Declaration] = {}
-    for declaration in file.declarations:
+    for declaration in parsed.file.declarations:
         _check_type_name(declaration.name, findings)
         name = declaration.name.text
         first = by_folded_name.setdefault(name.lower(), declaration)

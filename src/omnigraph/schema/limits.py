@@ -14,6 +14,9 @@ MAX_NUMBER_LENGTH = 400
 MAX_DIAGNOSTICS = 100
 """Findings that are reported of one text; the last then says how many more there are."""
 
+MAX_RETRIES = 50
+"""How often one declaration is tried again without a line that was wrong."""
+
 MAX_VECTOR_DIMENSION = 65_536
 """Components of a vector."""
 

@@ -53,11 +53,18 @@ class TreeBuilder:
         self._lines = lines
         self._offset = offset
         self.diagnostics: list[Diagnostic] = []
+        self.names_with_findings: list[str] = []
 
     def declarations(self, tree: Tree[Token]) -> list[Declaration]:
         """Every declaration below `schema`. Findings about literals and annotations go to `diagnostics`."""
         build: dict[str, Any] = {"interface": self._interface, "node": self._node, "edge": self._edge}
-        return [build[child.data](child) for child in _trees(tree)]
+        declarations: list[Declaration] = []
+        for child in _trees(tree):
+            before = len(self.diagnostics)
+            declarations.append(build[child.data](child))
+            if len(self.diagnostics) > before:
+                self.names_with_findings.append(declarations[-1].name.text)
+        return declarations
 
     # --- declarations --------------------------------------------------------------------------------------------
 
@@ -77,7 +84,7 @@ class TreeBuilder:
         )
 
     def _edge(self, tree: Tree[Token]) -> EdgeSyntax:
-        name, source, target = (self._name(token) for token in _tokens(tree))
+        name, source, target = (self._name(token) for token in _tokens(tree) if token.type == "NAME")
         bodies = _all(tree, "body")
         return EdgeSyntax(
             name,
