@@ -48,9 +48,13 @@ def scan(
     is that of the table's fragments.
     """
     handle = handles.at(table)
+    names = list(columns) if columns is not None else None
+    if names is not None:
+        # A search gives its score even when a projection does not name it; Lance would stop doing so by itself.
+        names += [name for name, used in (("_distance", nearest), ("_score", full_text)) if used and name not in names]
     with lance_errors("reading", table):
         reader: pa.RecordBatchReader = handle.scanner(
-            columns=list(columns) if columns is not None else None,
+            columns=names,
             filter=lance_filter(handle, filter),
             limit=limit,
             offset=offset,
@@ -64,6 +68,7 @@ def scan(
             full_text_query=full_text,
             prefilter=prefilter if filter is not None else None,
             use_scalar_index=None if use_index else False,
+            disable_scoring_autoprojection=True if names is not None else None,
         ).to_reader()
     return pa.RecordBatchReader.from_batches(reader.schema, _in_our_words(reader, table))
 

@@ -12,7 +12,22 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.storage import blobs, committing, creating, forks, internal_tables, reading, staging
+from omnigraph.storage import (
+    abandoning,
+    blobs,
+    columns,
+    committing,
+    compaction,
+    creating,
+    distributed,
+    forks,
+    history,
+    indexes,
+    internal_tables,
+    reading,
+    staging,
+)
+from omnigraph.storage.compaction import CompactionOptions, CompactionWork, StagedCompaction
 from omnigraph.storage.constants import HANDLE_CACHE_SIZE
 from omnigraph.storage.distributed import WriteTarget
 from omnigraph.storage.filters import Filter
@@ -171,12 +186,6 @@ class TableStore:
     def stage_drop_columns(self, table: TableVersion, names: Sequence[str]) -> StagedWrite:
         """Stage the removal of columns."""
         return columns.stage_columns(self.handles, table, drop=names)
-
-    def stage_metadata(
-        self, table: TableVersion, updates: Mapping[str, str | None] | None = None, **options: Any
-    ) -> StagedWrite:
-        """Stage changes of the table's metadata; see `columns.stage_metadata`."""
-        return columns.stage_metadata(self.handles, table, updates, **options)
 
     def list_indexes(self, table: TableVersion) -> list[IndexInfo]:
         """The indexes of a version and what they cover."""
