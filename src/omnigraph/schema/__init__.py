@@ -1,22 +1,81 @@
 """The schema language (`.pg`): grammar, syntax tree, catalog, migration planning. No I/O.
 
-The names below are loaded when they are first used, so that importing the package costs nothing.
+The names below are loaded when they are first used, so that importing the package costs nothing. `arrow` is not among
+them: it needs pyarrow, and is imported by name where tables are.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-_PUBLIC = {
-    "Catalog": "catalog",
-    "CheckedSchema": "compile",
-    "check_schema": "compile",
-    "compile_schema": "compile",
-    "parse_schema": "parse",
+if TYPE_CHECKING:
+    from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, Property
+    from omnigraph.schema.catalog_json import (
+        accepted_schema_bytes,
+        accepted_schema_from_bytes,
+        catalog_digest,
+        catalog_from_json,
+        catalog_to_json,
+    )
+    from omnigraph.schema.codes import MIGRATION_CODES, SCHEMA_CODES
+    from omnigraph.schema.compile import CheckedSchema, check_schema, compile_schema
+    from omnigraph.schema.diagram import schema_diagram
+    from omnigraph.schema.format import format_schema
+    from omnigraph.schema.identity import canonical_scalar, edge_id, node_id
+    from omnigraph.schema.migrate import DataFacts, MigrationPlan, plan, plan_from_json, plan_sources
+    from omnigraph.schema.parse import parse_schema
+    from omnigraph.schema.patterns import anchored_pattern, portable_pattern
+
+_HOMES = {
+    "catalog": ("Catalog", "EdgeType", "NodeType", "Property"),
+    "catalog_json": (
+        "accepted_schema_bytes",
+        "accepted_schema_from_bytes",
+        "catalog_digest",
+        "catalog_from_json",
+        "catalog_to_json",
+    ),
+    "codes": ("MIGRATION_CODES", "SCHEMA_CODES"),
+    "compile": ("CheckedSchema", "check_schema", "compile_schema"),
+    "diagram": ("schema_diagram",),
+    "format": ("format_schema",),
+    "identity": ("canonical_scalar", "edge_id", "node_id"),
+    "migrate": ("DataFacts", "MigrationPlan", "plan", "plan_from_json", "plan_sources"),
+    "parse": ("parse_schema",),
+    "patterns": ("anchored_pattern", "portable_pattern"),
 }
+_PUBLIC = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = sorted(_PUBLIC)
+__all__ = [
+    "MIGRATION_CODES",
+    "SCHEMA_CODES",
+    "Catalog",
+    "CheckedSchema",
+    "DataFacts",
+    "EdgeType",
+    "MigrationPlan",
+    "NodeType",
+    "Property",
+    "accepted_schema_bytes",
+    "accepted_schema_from_bytes",
+    "anchored_pattern",
+    "canonical_scalar",
+    "catalog_digest",
+    "catalog_from_json",
+    "catalog_to_json",
+    "check_schema",
+    "compile_schema",
+    "edge_id",
+    "format_schema",
+    "node_id",
+    "parse_schema",
+    "plan",
+    "plan_from_json",
+    "plan_sources",
+    "portable_pattern",
+    "schema_diagram",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -26,4 +85,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_PUBLIC]
+    return sorted({*globals(), *_PUBLIC})
