@@ -1,0 +1,208 @@
+"""Graph branches: made in O(1), listed, deleted.
+
+Making one first makes the Lance branch of the manifest and then the ref object: that is the instant at which it exists,
+whole, for everybody. No table is touched. Deleting one removes the ref object first; the manifest's Lance branch stays,
+since merge bases of live branches may lie on it, and `cleanup` takes it when nothing needs it any more.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ulid import ULID
+
+from omnigraph.errors import BadRequest, Conflict, HistoryGap, NotFound, OmniGraphError
+from omnigraph.failpoints import declare, failpoint
+from omnigraph.ledger import completion, snapshots
+from omnigraph.ledger.history import bases_of_heads
+from omnigraph.ledger.manifest import ManifestState
+from omnigraph.ledger.manifest_rows import MANIFEST
+from omnigraph.ledger.names import check_branch_name, refuse_system_name
+from omnigraph.ledger.schema_lock import refuse_while_schema_is_applied
+from omnigraph.ledger.values import MAIN, BranchRef, Snapshot
+from omnigraph.storage.lance_errors import TableNotFound
+from omnigraph.storage.values import TableVersion
+
+if TYPE_CHECKING:
+    from omnigraph.ledger.store import GraphStore
+
+_logger = logging.getLogger("omnigraph.ledger")
+
+declare("branch_create.before_manifest", "Nothing of the new branch is made")
+declare("branch_create.before_ref", "The Lance branch of the manifest is made, the ref object is not: no branch yet")
+declare("branch_create.after_ref", "The branch exists")
+declare("branch_delete.before_ref", "The branch is about to go; its ref object is still there")
+declare("branch_delete.after_ref", "The branch is gone; none of its forks is reclaimed")
+declare("branch_delete.between_forks", "One more fork of a deleted branch is reclaimed")
+
+
+def create_branch(
+    store: GraphStore, name: str, from_: snapshots.Target = MAIN, *, actor: str | None = None
+) -> BranchRef:
+    """Make a branch that starts at `from_`: a branch, or any other target. Costs the same whatever the graph's size."""
+    store.refuse_if_read_only("branch create")
+    check_branch_name(name, "branch create")
+    if store.refs.get(name) is not None:
+        raise _exists(name)
+    refuse_while_schema_is_applied(store, "branch create")
+    source = store.snapshot(from_)
+    with _source_held(store, source):
+        return _create(store, name, source, actor)
+
+
+def _create(store: GraphStore, name: str, source: Snapshot, actor: str | None) -> BranchRef:
+    incarnation = str(ULID())
+    ref = BranchRef(
+        name=name,
+        incarnation=incarnation,
+        manifest_branch=f"b-{incarnation}",
+        source_branch=source.branch.name,
+        source_incarnation=source.branch.incarnation,
+        source_commit=source.head.graph_commit_id,
+        source_manifest_version=source.manifest_version,
+        created_by=actor,
+        created_at=time.time_ns() // 1000,
+    )
+    failpoint("branch_create.before_manifest")
+    _fork_manifest(store, source, f"b-{incarnation}")
+    failpoint("branch_create.before_ref")
+    if not store.refs.create(ref):
+        _drop_manifest_branch(store, f"b-{incarnation}")
+        raise _exists(name)
+    failpoint("branch_create.after_ref")
+    return ref
+
+
+def list_branches(store: GraphStore) -> list[BranchRef]:
+    """All public branches, sorted by name; system ones are left out."""
+    return store.refs.list()
+
+
+def delete_branch(store: GraphStore, name: str, *, bound_to: str | None = None) -> None:
+    """Delete a branch.
+
+    Refuses `main`, a system name, a branch that others were made from, and the one the caller's handle is bound to.
+    """
+    store.refuse_if_read_only("branch delete")
+    refuse_system_name(name, "branch delete")
+    if name == MAIN:
+        raise BadRequest(f"branch delete: `{MAIN}` always exists and cannot be deleted")
+    if name == bound_to:
+        raise BadRequest(
+            f"branch delete: this handle is bound to `{name}`; bind it to another branch first (`sync_branch`)"
+        )
+    ref = store.branch(name, "branch delete")
+    _refuse_descendants(store, ref)
+    with store.windows.enter(ref, ()) as window:
+        # What the branch published must be in the log while its line can still be found by name.
+        last = store.manifest.read(ref)
+        completion.complete_from(store, [last])
+        _refuse_descendants(store, ref)
+        failpoint("branch_delete.before_ref")
+        window.check()
+        if not store.refs.delete(ref):
+            raise NotFound(f"branch delete: `{name}` was deleted by somebody else meanwhile", branch=name)
+        failpoint("branch_delete.after_ref")
+    _reclaim(store, ref, last)
+
+
+def descendants(store: GraphStore, ref: BranchRef) -> list[BranchRef]:
+    """The branches that were made from this incarnation of a branch."""
+    return [other for other in store.refs.list() if other.source_incarnation == ref.incarnation]
+
+
+def needed_forks(store: GraphStore) -> set[tuple[str, str]]:
+    """The (location, fork) pairs that live branches, tags and merge bases of live branches read."""
+    states = [store.manifest.read(ref) for ref in store.refs.list()]
+    needed = {(pin.location, pin.lance_branch) for state in states for pin in state.tables.values()}
+    graph = store.commits.graph()
+    heads = [state.head.graph_commit_id for state in states]
+    commits = bases_of_heads(graph, heads) | {tag.graph_commit_id for tag in store.refs.tags()}
+    for commit_id in sorted(commits):
+        pins = store.commits.pins(commit_id)
+        if pins is None:
+            raise HistoryGap(f"the pins of commit {commit_id} are not known", graph_commit_id=commit_id)
+        needed |= {(pin.location, pin.lance_branch) for pin in pins.values()}
+    return {(location, fork) for location, fork in needed if fork is not None}
+
+
+@contextmanager
+def _source_held(store: GraphStore, source: Snapshot) -> Iterator[None]:
+    """Keep the source from being deleted, and its forks from being reclaimed, until the new branch is known.
+
+    `main` is never deleted. A state of a branch that is gone can be used as long as its forks are still there.
+    """
+    live = store.refs.get(source.branch.name)
+    if live is None or live.incarnation != source.branch.incarnation:
+        _refuse_reclaimed(store, source)
+        yield
+    elif live.name == MAIN:
+        yield
+    else:
+        with store.windows.enter(live, ()):
+            if store.refs.get(live.name) != live:
+                raise NotFound(f"branch create: the source `{live.name}` was deleted meanwhile", branch=live.name)
+            yield
+
+
+def _refuse_reclaimed(store: GraphStore, source: Snapshot) -> None:
+    for pin in source.tables.values():
+        if pin.lance_branch and pin.lance_branch not in {fork.name for fork in store.tables.list_forks(pin.location)}:
+            raise HistoryGap(
+                f"branch create: {pin.table_key} at commit {source.head.graph_commit_id} was on a branch that is gone, "
+                "and its rows are reclaimed; start from another commit",
+                graph_commit_id=source.head.graph_commit_id,
+            )
+
+
+def _fork_manifest(store: GraphStore, source: Snapshot, name: str) -> None:
+    start = TableVersion(MANIFEST, source.branch.manifest_branch, source.manifest_version)
+    try:
+        store.tables.create_fork(start, name)
+    except TableNotFound as cause:
+        raise HistoryGap(
+            f"branch create: the manifest version of commit {source.head.graph_commit_id} has been removed by cleanup; "
+            "start from a newer commit",
+            graph_commit_id=source.head.graph_commit_id,
+        ) from cause
+
+
+def _drop_manifest_branch(store: GraphStore, name: str) -> None:
+    try:
+        store.tables.delete_fork(MANIFEST, name)
+    except OmniGraphError as error:
+        _logger.warning("the unnamed manifest branch %s was left for cleanup: %s", name, error)
+
+
+def _refuse_descendants(store: GraphStore, ref: BranchRef) -> None:
+    children = [child.name for child in descendants(store, ref)]
+    if children:
+        raise BadRequest(
+            f"branch delete: branches were made from `{ref.name}` ({', '.join(children)}); delete those first",
+            branch=ref.name,
+            descendants=children,
+        )
+
+
+def _reclaim(store: GraphStore, ref: BranchRef, last: ManifestState) -> None:
+    """Remove the forks that only the deleted branch used. Best effort: `cleanup` converges what is left."""
+    own = [pin for pin in last.tables.values() if pin.owner == ref.incarnation and pin.lance_branch is not None]
+    if not own:
+        return
+    try:
+        needed = needed_forks(store)
+        for pin in own:
+            if pin.lance_branch is None or (pin.location, pin.lance_branch) in needed:
+                continue
+            store.tables.delete_fork(pin.location, pin.lance_branch)
+            failpoint("branch_delete.between_forks")
+    except (OmniGraphError, OSError) as error:
+        _logger.warning("forks of the deleted branch %s were left for cleanup: %s", ref.name, error)
+
+
+def _exists(name: str) -> Conflict:
+    return Conflict(f"branch create: there is a branch `{name}` already; choose another name", branch=name)

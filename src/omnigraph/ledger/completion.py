@@ -1,0 +1,127 @@
+"""Completing the commit log from the manifest: every head that was ever published has its commit in the log, once.
+
+A commit's head row says on which line and at which version it was published, so the version before it on that line
+holds its parent. Walking back from a branch's head until a commit that the log knows finds what a crash left out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from omnigraph.errors import Conflict, StorageError
+from omnigraph.ledger.commits import ParentNotLogged
+from omnigraph.ledger.history import CommitGraph
+from omnigraph.ledger.log_rows import LogEntry
+from omnigraph.ledger.manifest import ManifestState
+from omnigraph.ledger.stamp import CURRENT
+from omnigraph.ledger.values import BranchRef
+from omnigraph.storage.lance_errors import TableNotFound
+
+if TYPE_CHECKING:
+    from omnigraph.ledger.store import GraphStore
+
+_READERS = 8
+_logger = logging.getLogger("omnigraph.ledger")
+
+
+def complete(store: GraphStore) -> int:
+    """Complete the log for every branch; how many commits were missing. A read-only handle only takes note of them."""
+    refs = store.refs.list()
+    if len(refs) <= 1:
+        states = [state for ref in refs if (state := _head(store, ref)) is not None]
+    else:
+        with ThreadPoolExecutor(min(_READERS, len(refs)), thread_name_prefix="omnigraph-heads") as readers:
+            states = [state for state in readers.map(lambda ref: _head(store, ref), refs) if state is not None]
+    return complete_from(store, states)
+
+
+def complete_branch(store: GraphStore, branch: BranchRef) -> int:
+    """Complete the log for one branch."""
+    return complete_from(store, [store.manifest.read(branch)])
+
+
+def complete_from(store: GraphStore, states: Iterable[ManifestState]) -> int:
+    """Complete the log for these states and everything before them."""
+    known = store.commits.knows([state.head.graph_commit_id for state in states])
+    added = 0
+    for state in states:
+        if state.head.graph_commit_id in known or state.stamp < CURRENT:
+            continue
+        entries, gap = _missing_before(store, state)
+        if store.read_only:
+            store.commits.overlay(entries)
+        else:
+            store.commits.append(entries, after_gap=gap)
+        known.update(entry.commit.graph_commit_id for entry in entries)
+        added += len(entries)
+    return added
+
+
+def known_history(store: GraphStore, state: ManifestState) -> CommitGraph:
+    """The commit DAG, with this state's own commit in it even when the log lags behind the manifest."""
+    graph = store.commits.graph()
+    if state.head.graph_commit_id not in graph:
+        complete_from(store, [state])
+        graph = store.commits.graph()
+    return graph
+
+
+def record(store: GraphStore, branch: BranchRef, entry: LogEntry) -> None:
+    """Log a commit that was just published. It is durable already: trouble with the log is told, not raised."""
+    try:
+        try:
+            store.commits.append([entry])
+        except ParentNotLogged:
+            complete_branch(store, branch)
+    except (Conflict, StorageError) as error:
+        _logger.warning(
+            "commit %s is published but not in the commit log yet; the next write or open completes it: %s",
+            entry.commit.graph_commit_id,
+            error,
+        )
+
+
+def _missing_before(store: GraphStore, state: ManifestState) -> tuple[list[LogEntry], bool]:
+    """The commits from this state back to one that the log knows, oldest first; and whether history broke off."""
+    found: list[LogEntry] = []
+    current: ManifestState | None = state
+    gap = False
+    while current is not None and current.stamp == CURRENT:
+        commit = current.head
+        if store.commits.knows([commit.graph_commit_id]):
+            break
+        before = _before(store, current)
+        gap = before is None and commit.parent_commit_id is not None
+        found.append(LogEntry(commit, current.tables, before.tables if before else None))
+        current = before
+    return found[::-1], gap
+
+
+def _before(store: GraphStore, state: ManifestState) -> ManifestState | None:
+    """The newest state before this one's commit, on the line where it was published; None when it is gone."""
+    commit = state.head
+    version = commit.manifest_version - 1
+    while version > 0:
+        try:
+            before = store.manifest.read_line(commit.manifest_branch, version)
+        except TableNotFound:
+            return None
+        if before.head.graph_commit_id == commit.parent_commit_id:
+            return before
+        # A version that is no commit (a stamp, an index) repeats the head of the one before it.
+        if before.head.graph_commit_id != commit.graph_commit_id:
+            return None
+        version -= 1
+    return None
+
+
+def _head(store: GraphStore, ref: BranchRef) -> ManifestState | None:
+    try:
+        return store.manifest.read(ref)
+    except TableNotFound:
+        if store.refs.get(ref.name) != ref:
+            return None
+        raise

@@ -1,0 +1,108 @@
+"""The opened graph: what every room's functions take as their first argument.
+
+It holds the parts (objects, tables, refs, manifest, commit log, schemas, sidecars, windows) and nothing else; what is
+done with them is in the modules of the rooms. Safe to share between threads.
+"""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+
+from omnigraph.diagnostics import did_you_mean
+from omnigraph.errors import BadRequest, NotFound
+from omnigraph.ledger import completion, snapshots
+from omnigraph.ledger.commits import CommitLog
+from omnigraph.ledger.init import init_graph
+from omnigraph.ledger.manifest import Manifest
+from omnigraph.ledger.names import refuse_system_name
+from omnigraph.ledger.refs import Refs
+from omnigraph.ledger.schemas import SchemaStore
+from omnigraph.ledger.sidecars import Sidecars
+from omnigraph.ledger.values import MAIN, BranchRef, Snapshot
+from omnigraph.ledger.window import CommitWindows
+from omnigraph.schema.catalog import Catalog
+from omnigraph.storage.leases import Leases
+from omnigraph.storage.objects import open_objects
+from omnigraph.storage.tables import TableStore
+from omnigraph.storage.uri import Root, parse_root
+
+
+class GraphStore:
+    """One graph, opened. Made by `open_store` and `create_store`."""
+
+    def __init__(self, root: Root, *, read_only: bool) -> None:
+        self.root = root
+        self.uri = root.uri
+        self.read_only = read_only
+        self.graph_id = ""
+        self.objects = open_objects(root)
+        self.tables = TableStore(root)
+        self.leases = Leases(root, self.objects)
+        self.refs = Refs(self.objects)
+        self.schemas = SchemaStore(self.objects)
+        self.manifest = Manifest(self.tables)
+        self.commits = CommitLog(self.tables)
+        self.sidecars = Sidecars(self.objects)
+        self.windows = CommitWindows(self.uri, self.leases)
+
+    def catalog(self, digest: str) -> Catalog:
+        """The compiled schema of that digest; immutable and cached."""
+        return self.schemas.get(digest)[1]
+
+    def branch(self, name: str, operation: str = "open branch") -> BranchRef:
+        """The branch of that name as it is now; `NotFound` with a suggestion otherwise. System names are refused."""
+        refuse_system_name(name, operation)
+        ref = self.refs.get(name)
+        if ref is None:
+            hint = did_you_mean(name, self.refs.names())
+            raise NotFound(f"there is no branch `{name}`{f'; {hint}' if hint else ''}", branch=name)
+        return ref
+
+    def snapshot(self, target: snapshots.Target = None, *, branch: str = MAIN) -> Snapshot:
+        """The state that `target` names: None | branch | commit id | tag | manifest version of `branch`."""
+        return snapshots.resolve(self, target, branch)
+
+    def complete_log(self) -> int:
+        """Put what a crash kept out of the commit log into it, from the manifest; how many commits that were."""
+        return completion.complete(self)
+
+    def refuse_if_read_only(self, operation: str) -> None:
+        """Every write starts with this."""
+        if self.read_only:
+            raise BadRequest(f"{operation}: the graph was opened read-only; open it for writing")
+
+    def close(self) -> None:
+        """Let go of caches. Nothing is pending: a write is finished when its call returns."""
+        self.manifest.forget()
+
+    def __enter__(self) -> GraphStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def create_store(uri: str | os.PathLike[str], schema_source: str, *, actor: str | None = None) -> GraphStore:
+    """Make a graph and open it for writing. Refuses a path that holds one."""
+    root = parse_root(uri)
+    init_graph(root, schema_source, actor=actor)
+    return open_store(uri)
+
+
+def open_store(uri: str | os.PathLike[str], *, read_only: bool = False) -> GraphStore:
+    """Open a graph. For writing: internal migration, then recovery of unfinished writes, then the commit log.
+
+    Read-only writes not one byte and reads graphs of older versions as they are.
+    """
+    store = GraphStore(parse_root(uri), read_only=read_only)
+    stored = store.refs.read(MAIN)
+    if stored is None:
+        raise NotFound(f"there is no graph at {store.uri}; make one with `omnigraph init`", uri=store.uri)
+    store.graph_id = stored.graph_id or stored.ref.incarnation
+    store.manifest.read(stored.ref)
+    if not read_only:
+        store.complete_log()
+    return store
