@@ -1,0 +1,1 @@
+"""The type checker: from a syntax tree to typed IR expressions, with every error of a query collected."""

@@ -1,0 +1,274 @@
+"""The operators between two operands: which types they take, and how literals adapt to the other side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from omnigraph.diagnostics import Span
+from omnigraph.query import codes, ir, syntax
+from omnigraph.query.check.literals import Misfit, coerce, describe, typed
+from omnigraph.query.typing import BOOL, DATE, DATETIME, STRING, type_of
+from omnigraph.schema.types import (
+    EntityType,
+    EnumType,
+    ListType,
+    Scalar,
+    ScalarType,
+    ValueType,
+    VectorType,
+    is_blob,
+    is_number,
+    is_text,
+)
+
+if TYPE_CHECKING:
+    from omnigraph.query.check.expressions import ExpressionChecker
+
+
+def check_comparison(checker: ExpressionChecker, comparison: syntax.Comparison) -> ir.Expr | None:
+    """`left operator right` as a typed condition."""
+    left, right = checker.value(comparison.left), checker.value(comparison.right)
+    if left is None or right is None:
+        return None
+    match comparison.operator:
+        case syntax.Operator.CONTAINS:
+            return _contains(checker, comparison, left, right)
+        case syntax.Operator.STARTS_WITH:
+            return _starts_with(checker, comparison, left, right)
+        case syntax.Operator.IN:
+            return _in(checker, comparison, left, right)
+        case _:
+            return _compare(checker, comparison, left, right)
+
+
+def comparable(left: ValueType, right: ValueType) -> bool:
+    """Whether two types have values that can be equal or ordered among each other."""
+    if is_number(left) or is_text(left):
+        return is_number(left) == is_number(right) and is_text(left) == is_text(right)
+    return left == right and left in {BOOL, DATE, DATETIME}
+
+
+def equals(checker: ExpressionChecker, left: ir.Prop, right: ir.Expr, span: Span) -> ir.Expr | None:
+    """The meaning of an inline property: equality, membership on a list, a null test for `null`."""
+    if _is_null(right):
+        return ir.IsNull(left)
+    if isinstance(left.type, ListType) and not isinstance(type_of(right), ListType):
+        needle = _adapted(checker, right, ScalarType(left.type.item), span)
+        return None if needle is None else ir.Contains(left, needle)
+    return _ordered(checker, ir.CompareOp.EQ, left, right, span, span)
+
+
+def _is_null(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Literal) and expr.value is None
+
+
+def _compare(
+    checker: ExpressionChecker, comparison: syntax.Comparison, left: ir.Expr, right: ir.Expr
+) -> ir.Expr | None:
+    operator = ir.CompareOp(comparison.operator.value)
+    if _is_null(left) or _is_null(right):
+        return _null_test(checker, comparison, operator, right if _is_null(left) else left)
+    if isinstance(left, ir.Entity) or isinstance(right, ir.Entity):
+        return _entities(checker, comparison, operator, left, right)
+    return _ordered(checker, operator, left, right, comparison.left.span, comparison.right.span)
+
+
+def _null_test(
+    checker: ExpressionChecker, comparison: syntax.Comparison, operator: ir.CompareOp, item: ir.Expr
+) -> ir.Expr | None:
+    if operator not in {ir.CompareOp.EQ, ir.CompareOp.NE}:
+        message = f"`{operator.value}` with null is never true"
+        checker.problem(codes.OPERAND_TYPE, message, comparison.span, "test for null with `= null` or `!= null`")
+        return None
+    if isinstance(item, ir.Entity):
+        message = f"`${item.var}` is a bound entity and never null"
+        checker.problem(codes.OPERAND_TYPE, message, comparison.span, "to ask that nothing matches use `not { … }`")
+        return None
+    return ir.IsNull(item, operator is ir.CompareOp.NE)
+
+
+def _entities(
+    checker: ExpressionChecker,
+    comparison: syntax.Comparison,
+    operator: ir.CompareOp,
+    left: ir.Expr,
+    right: ir.Expr,
+) -> ir.Expr | None:
+    """`$a = $b`: the same entity, by id."""
+    if isinstance(left, ir.Entity) and isinstance(right, ir.Entity):
+        if left.type != right.type:
+            message = f"`${left.var}` is a {left.type} and `${right.var}` a {right.type}: they are never the same"
+            checker.problem(codes.OPERAND_TYPE, message, comparison.span)
+            return None
+        if operator in {ir.CompareOp.EQ, ir.CompareOp.NE}:
+            return ir.Compare(operator, _id(left), _id(right))
+        message = f"entities have no order: `{operator.value}` does not apply to `${left.var}` and `${right.var}`"
+        checker.problem(codes.OPERAND_TYPE, message, comparison.span)
+        return None
+    entity = left if isinstance(left, ir.Entity) else right
+    assert isinstance(entity, ir.Entity)
+    message = f"`${entity.var}` is a bound {entity.type} and cannot be compared with a value"
+    checker.problem(codes.OPERAND_TYPE, message, comparison.span, f"name a property: `${entity.var}.id`")
+    return None
+
+
+def _id(entity: ir.Entity) -> ir.Prop:
+    return ir.Prop(entity.var, "id", STRING)
+
+
+def _ordered(
+    checker: ExpressionChecker,
+    operator: ir.CompareOp,
+    left: ir.Expr,
+    right: ir.Expr,
+    left_span: Span,
+    right_span: Span,
+) -> ir.Expr | None:
+    for operand, span in ((left, left_span), (right, right_span)):
+        if not _single_value(checker, operand, operator.value, span):
+            return None
+    if isinstance(left, ir.Literal) and not isinstance(right, ir.Literal):
+        adapted = _adapted(checker, left, type_of(right), left_span)
+        return None if adapted is None else ir.Compare(operator, adapted, right)
+    if isinstance(right, ir.Literal) and not isinstance(left, ir.Literal):
+        adapted = _adapted(checker, right, type_of(left), right_span)
+        return None if adapted is None else ir.Compare(operator, left, adapted)
+    left_type, right_type = type_of(left), type_of(right)
+    assert left_type is not None
+    assert right_type is not None
+    if not comparable(left_type, right_type):
+        _mismatch(checker, operator.value, left_type, right_type, right_span)
+        return None
+    return ir.Compare(operator, left, right)
+
+
+def _single_value(checker: ExpressionChecker, operand: ir.Expr, operator: str, span: Span) -> bool:
+    """Lists, blobs and vectors are not compared as wholes."""
+    type_ = type_of(operand)
+    if isinstance(operand, ir.Literal) and isinstance(operand.value, tuple):
+        type_ = type_ or ListType(Scalar.STRING)
+    match type_:
+        case ListType():
+            message = f"`{operator}` compares single values, and this is a list"
+            checker.problem(codes.BLOB_OR_LIST_MISUSE, message, span, "use `contains` or `in`")
+            return False
+        case VectorType():
+            message = f"`{operator}` compares single values, and this is a vector"
+            checker.problem(codes.OPERAND_TYPE, message, span, "rank by `nearest(…)` in `order`")
+            return False
+    if type_ is not None and is_blob(type_):
+        message = f"`{operator}` does not apply to a blob; only `= null` and `!= null` do"
+        checker.problem(codes.BLOB_OR_LIST_MISUSE, message, span)
+        return False
+    return True
+
+
+def _contains(
+    checker: ExpressionChecker, comparison: syntax.Comparison, haystack: ir.Expr, needle: ir.Expr
+) -> ir.Expr | None:
+    type_ = type_of(haystack)
+    if isinstance(haystack, ir.Literal) and isinstance(haystack.value, tuple):
+        return _in_list(checker, needle, haystack, comparison.right.span, comparison.left.span)
+    if isinstance(type_, ListType):
+        adapted = _adapted(checker, needle, ScalarType(type_.item), comparison.right.span)
+        return None if adapted is None else ir.Contains(haystack, adapted)
+    if type_ is not None and is_text(type_):
+        adapted = _adapted(checker, needle, STRING, comparison.right.span)
+        return None if adapted is None else ir.Contains(haystack, adapted)
+    found = _type_words(haystack)
+    message = f"`contains` needs a list or text on its left, and this is {found}"
+    checker.problem(codes.OPERAND_TYPE, message, comparison.left.span)
+    return None
+
+
+def _starts_with(
+    checker: ExpressionChecker, comparison: syntax.Comparison, text: ir.Expr, prefix: ir.Expr
+) -> ir.Expr | None:
+    type_ = type_of(text)
+    if type_ is None or not is_text(type_):
+        message = f"`starts_with` needs text on its left, and this is {_type_words(text)}"
+        checker.problem(codes.OPERAND_TYPE, message, comparison.left.span)
+        return None
+    adapted = _adapted(checker, prefix, STRING, comparison.right.span)
+    return None if adapted is None else ir.StartsWith(text, adapted)
+
+
+def _in(checker: ExpressionChecker, comparison: syntax.Comparison, item: ir.Expr, items: ir.Expr) -> ir.Expr | None:
+    is_list_literal = isinstance(items, ir.Literal) and isinstance(items.value, tuple)
+    if not is_list_literal and not isinstance(type_of(items), ListType):
+        message = f"`in` needs a list on its right, and this is {_type_words(items)}"
+        checker.problem(codes.BLOB_OR_LIST_MISUSE, message, comparison.right.span)
+        return None
+    return _in_list(checker, item, items, comparison.left.span, comparison.right.span)
+
+
+def _in_list(
+    checker: ExpressionChecker, item: ir.Expr, items: ir.Expr, item_span: Span, items_span: Span
+) -> ir.Expr | None:
+    if _is_null(item):
+        message = "null is in no list"
+        checker.problem(codes.OPERAND_TYPE, message, item_span, "test for null with `= null`")
+        return None
+    if isinstance(item, ir.Entity):
+        message = f"`${item.var}` is a bound {item.type} and is in no list"
+        checker.problem(codes.OPERAND_TYPE, message, item_span, f"name a property: `${item.var}.id`")
+        return None
+    if not _single_value(checker, item, "in", item_span):
+        return None
+    items_type = type_of(items)
+    if isinstance(items, ir.Literal):
+        return _in_literal(checker, item, items, items_span)
+    assert isinstance(items_type, ListType)
+    adapted = _adapted(checker, item, ScalarType(items_type.item), item_span)
+    return None if adapted is None else ir.In(adapted, items)
+
+
+def _in_literal(checker: ExpressionChecker, item: ir.Expr, items: ir.Literal, span: Span) -> ir.Expr | None:
+    item_type = type_of(item)
+    scalar = Scalar.STRING if isinstance(item_type, EnumType) else _scalar_of(item_type)
+    assert item_type is not None
+    assert scalar is not None
+    try:
+        values = tuple(coerce(value, item_type) for value in items.value)
+    except Misfit as misfit:
+        checker.problem(codes.OPERAND_TYPE, f"in the list: {misfit.message}", span, misfit.hint)
+        return None
+    return ir.In(item, ir.Literal(values, ListType(scalar)))
+
+
+def _scalar_of(type_: ValueType | None) -> Scalar | None:
+    return type_.scalar if isinstance(type_, ScalarType) else None
+
+
+def _adapted(checker: ExpressionChecker, expr: ir.Expr, target: ValueType | None, span: Span) -> ir.Expr | None:
+    """`expr` where a value of the type `target` is compared: literals take the type, others must be comparable."""
+    assert target is not None
+    if isinstance(expr, ir.Literal):
+        try:
+            return typed(expr.value, target)
+        except Misfit as misfit:
+            checker.problem(codes.OPERAND_TYPE, misfit.message, span, misfit.hint)
+            return None
+    found = type_of(expr)
+    assert found is not None
+    if isinstance(found, ListType):
+        message = f"expected a single {target}, found a list"
+        checker.problem(codes.BLOB_OR_LIST_MISUSE, message, span)
+        return None
+    if not comparable(target, found):
+        hint = "name a property of it" if isinstance(found, EntityType) else None
+        checker.problem(codes.OPERAND_TYPE, f"expected {target}, found {found}", span, hint)
+        return None
+    return expr
+
+
+def _mismatch(checker: ExpressionChecker, operator: str, left: ValueType, right: ValueType, span: Span) -> None:
+    hint = "a Date and a DateTime are different things" if {left, right} == {DATE, DATETIME} else None
+    checker.problem(codes.OPERAND_TYPE, f"`{operator}` cannot compare {left} with {right}", span, hint)
+
+
+def _type_words(expr: ir.Expr) -> str:
+    type_ = type_of(expr)
+    if isinstance(expr, ir.Literal):
+        return describe(expr.value)
+    return str(type_)

@@ -1,0 +1,166 @@
+"""`.gq` text to a syntax tree, or to every syntax error with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.diagnostics import Diagnostic, QueryParseError, Span, did_you_mean
+from omnigraph.query import syntax
+from omnigraph.query.parse_errors import unexpected_end, unexpected_token
+from omnigraph.query.tokens import KEYWORDS, MAX_NESTING, classify, deepest, parser, span_of, split_queries, tokenize
+
+if TYPE_CHECKING:
+    from lark import Token
+
+MAX_SOURCE_LENGTH = 1_000_000
+"""Characters in one file."""
+
+MAX_CLAUSES = 200
+"""Clauses in the match block of one query, those in `not` blocks included: plans are walked recursively."""
+
+MAX_ERRORS = 100
+"""Syntax errors reported for one file."""
+
+ANNOTATIONS = ("description", "instruction")
+
+_START = Span(0, 1, 1, 1)
+
+
+def parse_queries(source: str, filename: str = "<query>") -> syntax.QueryFile:
+    """Parse a `.gq` text. Raises `QueryParseError` with at least one finding for each query that is broken."""
+    if len(source) > MAX_SOURCE_LENGTH:
+        message = f"the text is {len(source)} characters long; at most {MAX_SOURCE_LENGTH} are allowed"
+        raise QueryParseError([Diagnostic("Q000", message, _START, hint="split the file")], source[:80], filename)
+    queries: list[syntax.Query] = []
+    problems: list[Diagnostic] = []
+    for chunk in split_queries(tokenize(source)):
+        outcome = _parse_chunk(chunk)
+        if isinstance(outcome, Diagnostic):
+            problems.append(outcome)
+            if len(problems) == MAX_ERRORS:
+                break
+        else:
+            queries.append(outcome)
+            problems.extend(_problems(outcome))
+    if not queries and not problems:
+        hint = "write `query name { match { … } return { … } }`"
+        problems.append(Diagnostic("Q000", "there is no query in this text", _START, hint=hint))
+    problems.extend(_duplicates(queries))
+    if problems:
+        problems.sort(key=lambda problem: problem.span.start)
+        raise QueryParseError(problems[:MAX_ERRORS], source, filename)
+    return syntax.QueryFile(tuple(queries), source, filename)
+
+
+def _parse_chunk(tokens: Sequence[Token]) -> syntax.Query | Diagnostic:
+    from lark import UnexpectedToken
+
+    from omnigraph.query.build import SyntaxProblem
+
+    too_deep = deepest(tokens)
+    if too_deep is not None:
+        message = f"more than {MAX_NESTING} brackets or negations within each other"
+        return Diagnostic("Q000", message, span_of(too_deep), hint="simplify the query")
+    tokens = classify(tokens)
+    interactive: Any = parser().parse_interactive(start="query")
+    try:
+        for index, token in enumerate(tokens):
+            try:
+                interactive.feed_token(token)
+            except UnexpectedToken:
+                return unexpected_token(tokens, index, interactive.accepts())
+        try:
+            result = interactive.feed_eof(tokens[-1])
+        except UnexpectedToken:
+            return unexpected_end(tokens, interactive.accepts())
+    except SyntaxProblem as problem:
+        return problem.diagnostic
+    assert isinstance(result, syntax.Query)
+    return result
+
+
+def _problems(query: syntax.Query) -> list[Diagnostic]:
+    """What a grammar cannot say: the mixing rule, annotations, bare names in a match block, too many clauses."""
+    problems = list(_annotation_problems(query))
+    if isinstance(query.body, syntax.Mutation):
+        problems.extend(_mixing(query.name.text, query.body))
+        return problems
+    count = _count_clauses(query.body.clauses)
+    if count > MAX_CLAUSES:
+        message = f"the match block has {count} clauses; at most {MAX_CLAUSES} are allowed"
+        problems.append(Diagnostic("Q000", message, query.name.span, hint="split the query"))
+    problems.extend(_bare_names(query.body.clauses))
+    return problems
+
+
+def _annotation_problems(query: syntax.Query) -> list[Diagnostic]:
+    problems: list[Diagnostic] = []
+    seen: set[str] = set()
+    for annotation in query.annotations:
+        name = annotation.name.text
+        if name not in ANNOTATIONS:
+            hint = did_you_mean(name, ANNOTATIONS) or "a query takes `@description` and `@instruction`"
+            problems.append(Diagnostic("Q000", f"unknown annotation `@{name}`", annotation.span, hint=hint))
+        elif name in seen:
+            problems.append(Diagnostic("Q000", f"`@{name}` is given twice", annotation.span))
+        seen.add(name)
+    return problems
+
+
+def _mixing(name: str, mutation: syntax.Mutation) -> list[Diagnostic]:
+    first = isinstance(mutation.statements[0], syntax.Delete)
+    for statement in mutation.statements[1:]:
+        if isinstance(statement, syntax.Delete) != first:
+            message = (
+                f"mutation '{name}' mixes inserts/updates and deletes; split it into separate mutations: "
+                "(1) inserts and updates, then (2) deletes"
+            )
+            return [Diagnostic("Q000", message, statement.span)]
+    return []
+
+
+def _count_clauses(clauses: Sequence[syntax.Clause]) -> int:
+    return sum(1 + (_count_clauses(c.clauses) if isinstance(c, syntax.NotBlock) else 0) for c in clauses)
+
+
+def _bare_names(clauses: Sequence[syntax.Clause]) -> list[Diagnostic]:
+    """A filter has no bare names: whoever writes one has misspelt an operator or left the variable out."""
+    for clause in clauses:
+        if isinstance(clause, syntax.NotBlock):
+            found = _bare_names(clause.clauses)
+            if found:
+                return found
+        elif isinstance(clause, syntax.FilterClause):
+            name = _first_reference(clause.expression)
+            if name is not None:
+                hint = did_you_mean(name.name, KEYWORDS) or f"a property is written `$x.{name.name}`"
+                message = f"unexpected `{name.name}` in a match block"
+                return [Diagnostic("Q000", message, name.span, hint=hint)]
+    return []
+
+
+def _first_reference(expression: syntax.Expression) -> syntax.Reference | None:
+    match expression:
+        case syntax.Reference():
+            return expression
+        case syntax.Comparison(_, left, right):
+            return _first_reference(left) or _first_reference(right)
+        case syntax.And(items) | syntax.Or(items) | syntax.ListLiteral(items) | syntax.Call(_, items):
+            return next((found for item in items if (found := _first_reference(item))), None)
+        case syntax.Not(item):
+            return _first_reference(item)
+        case _:
+            return None
+
+
+def _duplicates(queries: Sequence[syntax.Query]) -> list[Diagnostic]:
+    problems: list[Diagnostic] = []
+    seen: dict[str, syntax.Query] = {}
+    for query in queries:
+        name = query.name.text
+        if name in seen:
+            message = f"query `{name}` is defined twice; the first one is on line {seen[name].name.span.line}"
+            problems.append(Diagnostic("Q000", message, query.name.span, hint="rename one of them"))
+        seen.setdefault(name, query)
+    return problems

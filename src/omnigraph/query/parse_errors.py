@@ -1,0 +1,199 @@
+"""Syntax errors in the words of the language: what was found, what could have stood there, what was probably meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from omnigraph.diagnostics import Diagnostic, Span, did_you_mean
+from omnigraph.query.tokens import KEYWORD_TOKENS, WORD_TOKENS, span_of
+
+if TYPE_CHECKING:
+    from lark import Token
+
+_WORDS = {
+    "VARIABLE": "a variable",
+    "NAME": "a name",
+    "STRING": "a string",
+    "INTEGER": "an integer",
+    "FLOAT": "a number",
+    "AT": "an annotation",
+    "EQ": "`=`",
+    "NE": "`!=`",
+    "LT": "`<`",
+    "LE": "`<=`",
+    "GT": "`>`",
+    "GE": "`>=`",
+    "DOT": "`.`",
+    "COLON": "`:`",
+    "LPAREN": "`(`",
+    "RPAREN": "`)`",
+    "LBRACE": "`{`",
+    "RBRACE": "`}`",
+    "LBRACKET": "`[`",
+    "RBRACKET": "`]`",
+    "COMMA": "`,`",
+    "QUESTION": "`?`",
+    "$END": "the end of the query",
+}
+_OPERATORS = frozenset({"EQ", "NE", "LT", "LE", "GT", "GE", "CONTAINS", "STARTS_WITH", "IN"})
+_BOOLEAN = frozenset({"AND", "OR"})
+_VALUES = frozenset({"STRING", "INTEGER", "FLOAT", "TRUE", "FALSE", "NULL", "LBRACKET"})
+
+
+def unexpected_token(tokens: Sequence[Token], index: int, accepted: Iterable[str]) -> Diagnostic:
+    """The finding for a token that cannot stand where it stands."""
+    token = tokens[index]
+    previous = tokens[index - 1] if index else None
+    accepted = set(accepted)
+    special = _special(token, previous, accepted)
+    if special is not None:
+        return special
+    message = f"expected {_expected(accepted, previous)}, found {_found(token)}"
+    return Diagnostic("Q000", message, span_of(token), hint=_hint(token, accepted, previous))
+
+
+def unexpected_end(tokens: Sequence[Token], accepted: Iterable[str]) -> Diagnostic:
+    """The finding for a query that stops too early."""
+    last = tokens[-1]
+    end = span_of(last).end
+    span = Span(end - 1, end, last.end_line or 1, max((last.end_column or 1) - 1, 1))
+    message = f"the query ends too early: expected {_expected(set(accepted), last)}"
+    return Diagnostic("Q000", message, span, hint=_unclosed(tokens))
+
+
+def _special(token: Token, previous: Token | None, accepted: set[str]) -> Diagnostic | None:
+    """Errors that deserve better words than a list of what was expected."""
+    span = span_of(token)
+    match token.type:
+        case "OPEN_STRING":
+            hint = 'close it with `"` on the same line; a line break in a string is written `\\n`'
+            return Diagnostic("Q000", "the string is not closed", span, hint=hint)
+        case "OPEN_COMMENT":
+            opening = Span(span.start, span.start + 2, span.line, span.column)
+            return Diagnostic("Q000", "the comment is not closed", opening, hint="close it with `*/`")
+        case "BAD_NUMBER":
+            return Diagnostic("Q000", f"`{_short(token.value)}` is neither a number nor a name", span)
+        case "STRAY":
+            return Diagnostic("Q000", f"unexpected character {_character(token.value)}", span, hint=_stray_hint(token))
+        case "QUERY" if accepted == {"$END"} or "RBRACE" in accepted:
+            return None
+    if previous is not None and previous.type == "PARAMETER" and token.type in {"NAME", "EDGE_OPEN"}:
+        message = f"`{previous.value}` is a parameter and cannot be an end of an edge"
+        return Diagnostic("Q000", message, span_of(previous), hint="bind a variable of another name")
+    if previous is None and "QUERY" in accepted:
+        hint = did_you_mean(token.value, ["query"]) or "every query starts with `query name`"
+        return Diagnostic("Q000", f"expected `query`, found {_found(token)}", span, hint=hint)
+    if token.type in {"INSERT", "UPDATE", "DELETE"} and accepted & {"RETURN", "ORDER", "LIMIT"}:
+        message = "a query is a read or a mutation, never both"
+        return Diagnostic("Q000", message, span, hint="move the statement into a query of its own")
+    if token.type == "MATCH" and "INSERT" in accepted and "MATCH" not in accepted:
+        message = "a query is a read or a mutation, never both"
+        return Diagnostic("Q000", message, span, hint="move the match block into a query of its own")
+    return None
+
+
+def _expected(accepted: set[str], previous: Token | None) -> str:
+    accepted = accepted - {"EDGE_OPEN", "EDGE_CLOSE", "PARAMETER", "COMMA"} or accepted
+    words: list[str] = []
+    if accepted >= WORD_TOKENS:
+        accepted = accepted - WORD_TOKENS
+        words.append(_name_words(previous))
+    if accepted >= _VALUES:
+        accepted = accepted - _VALUES - WORD_TOKENS - {"VARIABLE", "LPAREN"}
+        words.append("a value")
+    elif "NAME" in accepted:
+        accepted = accepted - (WORD_TOKENS - {"NAME"})
+    if accepted >= _OPERATORS:
+        accepted = accepted - _OPERATORS
+        words.append("an operator")
+    if accepted >= _BOOLEAN:
+        accepted = accepted - _BOOLEAN
+        words.append("`and`, `or`")
+    if "FLOAT" in accepted:
+        accepted = accepted - {"INTEGER"}
+    words.extend(sorted((_WORDS.get(kind, f"`{kind.lower()}`") for kind in accepted), key=_quoted_last))
+    words = [word for word in words if word]
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1] if words else "nothing more"
+
+
+def _quoted_last(word: str) -> tuple[bool, str]:
+    return word.startswith("`"), word
+
+
+def _name_words(previous: Token | None) -> str:
+    match previous.type if previous is not None else None:
+        case "DOT":
+            return "a property name"
+        case "QUERY":
+            return "the name of the query"
+        case "AS":
+            return "an alias"
+        case "INSERT" | "UPDATE" | "DELETE":
+            return "a type name"
+        case "AT":
+            return "`description` or `instruction`"
+        case "COLON":
+            return "a type"
+        case _:
+            return "a name"
+
+
+def _found(token: Token) -> str:
+    if token.type in KEYWORD_TOKENS:
+        return f"the keyword `{token.value}`"
+    return f"`{_short(token.value)}`"
+
+
+def _hint(token: Token, accepted: set[str], previous: Token | None) -> str | None:
+    if token.type == "NAME":
+        keywords = [kind.lower() for kind in accepted & KEYWORD_TOKENS]
+        suggestion = did_you_mean(token.value, keywords)
+        if suggestion:
+            return suggestion
+    if previous is not None and previous.type == "NAME" and token.type not in WORD_TOKENS:
+        suggestion = did_you_mean(previous.value, ["match", "return", "order", "limit"])
+        if suggestion:
+            return suggestion
+    if token.type in _OPERATORS and accepted & _BOOLEAN:
+        return "comparisons do not chain: join them with `and`"
+    if token.type == "MATCH" and "RETURN" in accepted:
+        return "put all clauses into one match block"
+    if token.type == "RETURN" and "MATCH" in accepted:
+        return "a read starts with a match block"
+    return None
+
+
+def _unclosed(tokens: Sequence[Token]) -> str | None:
+    pairs = {"RPAREN": "LPAREN", "RBRACE": "LBRACE", "RBRACKET": "LBRACKET"}
+    stack: list[Token] = []
+    for token in tokens:
+        if token.type in pairs.values():
+            stack.append(token)
+        elif token.type in pairs and stack and stack[-1].type == pairs[token.type]:
+            stack.pop()
+    return f"the `{stack[-1].value}` of line {stack[-1].line} is not closed" if stack else None
+
+
+def _stray_hint(token: Token) -> str | None:
+    hints = {
+        "'": 'strings are written with double quotes: "…"',
+        "`": "names are written without quotes",
+        "$": "a variable is written `$name`",
+        "/": "comments are `// …` and `/* … */`",
+        "+": "there is no arithmetic in queries",
+        "*": "there is no arithmetic in queries",
+        "!": "write `!=` or `not`",
+        ";": "statements are not separated by `;`",
+        "&": "write `and`",
+        "|": "write `or`",
+    }
+    return hints.get(token.value)
+
+
+def _character(text: str) -> str:
+    return f"`{text}`" if text.isprintable() else f"U+{ord(text):04X}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "…"
