@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, NotFound
-from omnigraph.ledger.values import Snapshot, TablePin
+from omnigraph.ledger.snapshots import find_type, table_of
 from omnigraph.spark.pushdown import is_exact, to_condition
 from omnigraph.spark.types import spark_schema, to_travelling, travelling_schema
 from omnigraph.storage.blobs import is_blob_field
@@ -52,9 +52,7 @@ def to_spark(
     branch: str = "main",
 ) -> DataFrame:
     """The rows of one type at one snapshot as a DataFrame. Blobs come only when named in `columns`."""
-    snapshot = store.snapshot(at, branch=branch)
-    table = version_of(pin_of(snapshot, type))
-    return table_frame(session, store.uri, store.tables, table, columns)
+    return table_frame(session, store.uri, store.tables, table_at(store, type, at, branch), columns)
 
 
 def table_frame(
@@ -72,27 +70,11 @@ def table_frame(
     )
 
 
-def pin_of(snapshot: Snapshot, type_name: str) -> TablePin:
-    """The pin of a type by its name, or by its table key when a node and an edge share the name."""
-    keys = [type_name] if type_name in snapshot.tables else [f"node:{type_name}", f"edge:{type_name}"]
-    found = [snapshot.tables[key] for key in keys if key in snapshot.tables]
-    if not found:
-        by_case = [pin for key, pin in snapshot.tables.items() if key.lower() == f"edge:{type_name}".lower()]
-        if by_case:
-            return by_case[0]
-        names = [key.split(":", 1)[1] for key in snapshot.tables]
-        hint = did_you_mean(type_name, names)
-        raise NotFound(
-            f"There is no type `{type_name}` at this snapshot" + (f"; {hint}" if hint else f"; there are {names}")
-        )
-    if len(found) > 1:
-        raise BadRequest(f"`{type_name}` is a node type and an edge type: write {found[0].table_key} or the other.")
-    return found[0]
-
-
-def version_of(pin: TablePin) -> TableVersion:
-    """The table version that a pin names."""
-    return TableVersion(pin.location, pin.lance_branch, pin.version)
+def table_at(store: GraphStore, type_name: str, at: str | int | None, branch: str) -> TableVersion:
+    """The version of a type's table that a snapshot publishes."""
+    snapshot = store.snapshot(at, branch=branch)
+    graph_type = find_type(store.catalog(snapshot.schema_digest), type_name)
+    return table_of(snapshot.pin(graph_type.table_key))
 
 
 def checked_columns(schema: pa.Schema, columns: Sequence[str] | None) -> list[str]:
@@ -158,7 +140,7 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]
         target = int(version) if version else self.options.get("snapshot")
         store = open_store(self.uri, read_only=True)
         try:
-            return version_of(pin_of(store.snapshot(target, branch=self.options.get("branch", "main")), type_name))
+            return table_at(store, type_name, target, self.options.get("branch", "main"))
         finally:
             store.close()
 

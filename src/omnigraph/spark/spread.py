@@ -1,0 +1,77 @@
+"""Run one function over many plain values, each in a task of its own, and give the results back in order.
+
+Whatever a task returns is taken from the attempt that won; what other attempts did stays unreferenced.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from omnigraph.errors import SparkJobFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+_ANSWERS = "position bigint, answer binary"
+
+
+def spread(session: SparkSession, function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
+    """`[function(item) for item in items]`, on the executors. Function, items and answers pickle."""
+    if not items:
+        return []
+    answers: dict[int, Answer] = {}
+    with told_in_our_words():
+        frame = one_partition_each(session, [pickle.dumps(item) for item in items])
+        for row in frame.mapInArrow(_task(function), _ANSWERS).collect():
+            answers[row.position] = pickle.loads(bytes(row.answer))
+    return [answers[position] for position in range(len(items))]
+
+
+def one_partition_each(session: SparkSession, payloads: Sequence[bytes]) -> DataFrame:
+    """A frame `position, payload` in which each row is a partition of its own."""
+    rows = session.sparkContext.parallelize(list(enumerate(payloads)), len(payloads))
+    return session.createDataFrame(rows, "position bigint, payload binary")
+
+
+def _task(function: Callable[[Any], Any]) -> Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for row in batch.to_pylist():
+                answer = pickle.dumps(function(pickle.loads(row["payload"])))
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([row["position"]], pa.int64()), pa.array([answer], pa.binary())],
+                    names=["position", "answer"],
+                )
+
+    return run
+
+
+class told_in_our_words:  # noqa: N801 - reads as a statement: `with told_in_our_words():`
+    """Turns the failure of a Spark job into `SparkJobFailed` with the reason that the task gave."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is None or not type(error).__module__.startswith(("pyspark.", "py4j.")):
+            return
+        raise SparkJobFailed(
+            f"A Spark job failed: {reason_of(error)}. Nothing was published; what it wrote is removed."
+        ) from error
+
+
+def reason_of(error: BaseException) -> str:
+    """The line that says what went wrong in the task, without the layers around it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    for marker in ("OmniGraphError", "omnigraph.errors.", "Error:", "Exception:"):
+        told = [line for line in lines if marker in line and not line.startswith(("at ", "File "))]
+        if told:
+            return told[-1].removeprefix("org.apache.spark.api.python.PythonException: ").rstrip(".")
+    return lines[0].rstrip(".") if lines else type(error).__name__

@@ -1,0 +1,85 @@
+"""Work over executors: results in order, retries give one answer, failures in our words; compaction and indexes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from omnigraph.errors import SparkJobFailed
+from omnigraph.spark.spread import spread
+from omnigraph.storage.compaction import CompactionOptions, commit_compaction, plan_compaction, staged_compaction
+from omnigraph.storage.filters import eq
+from omnigraph.storage.indexes import IndexKind, index_state, plan_index, stage_index_segments
+from omnigraph.storage.tables import TableStore
+from omnigraph.storage.uri import parse_root
+from omnigraph.storage.values import TableVersion
+
+pytestmark = pytest.mark.spark
+
+
+def test_answers_come_in_the_order_of_the_items(spark: Any) -> None:
+    assert spread(spark, lambda n: n * n, list(range(7))) == [0, 1, 4, 9, 16, 25, 36]
+    assert spread(spark, lambda n: n, []) == []
+
+
+def test_a_task_that_failed_once_is_run_again(spark: Any, tmp_path: Path) -> None:
+    def flaky(number: int) -> str:
+        marker = tmp_path / f"{number}"
+        if number == 1 and not marker.exists():
+            marker.write_text("failed once")
+            raise RuntimeError("first time")
+        return f"ok {number}"
+
+    assert spread(spark, flaky, [0, 1, 2]) == ["ok 0", "ok 1", "ok 2"]
+
+
+def test_a_failure_is_told_in_our_words(spark: Any) -> None:
+    def fails(number: int) -> int:
+        raise ValueError("the disk is made of cheese")
+
+    with pytest.raises(SparkJobFailed, match="ValueError: the disk is made of cheese"):
+        spread(spark, fails, [1])
+
+
+@pytest.fixture
+def scattered(tmp_path: Path) -> tuple[TableStore, TableVersion]:
+    tables = TableStore(parse_root(str(tmp_path)))
+    schema = pa.schema([pa.field("id", pa.string(), nullable=False), ("n", pa.int64())])
+    version = tables.create("nodes/n1", schema)
+    for part in range(12):
+        rows = pa.table({"id": [f"k{part}-{i}" for i in range(5)], "n": list(range(5))}, schema=schema)
+        version = tables.commit_staged(tables.stage_append(version, rows), "test")
+    return tables, version
+
+
+def test_compaction_tasks_run_on_executors(spark: Any, scattered: tuple[TableStore, TableVersion]) -> None:
+    from omnigraph.spark.compact import run_compaction_tasks
+
+    tables, version = scattered
+    before = tables.scan_table(version, columns=["id", "n"], with_row_id=True, order_by=["id"])
+    work = plan_compaction(tables.handles, version, CompactionOptions(target_rows=30))
+    assert len(work) > 1
+    landed = commit_compaction(tables.handles, staged_compaction(version, run_compaction_tasks(spark, work)))
+    assert len(tables.fragments(landed)) == len(work)
+    assert tables.scan_table(landed, columns=["id", "n"], with_row_id=True, order_by=["id"]).equals(before)
+
+
+def test_index_segments_are_built_on_executors(spark: Any, scattered: tuple[TableStore, TableVersion]) -> None:
+    from omnigraph.spark.compact import run_index_tasks
+
+    tables, version = scattered
+    work = plan_index(tables.handles, version, "id", IndexKind.BTREE, parts=2)
+    assert len(work) == 2
+    segments = run_index_tasks(spark, work)
+    staged = stage_index_segments(tables.handles, version, "id", IndexKind.BTREE, segments)
+    landed = tables.commit_staged(staged, "index")
+    assert index_state(tables.handles, landed, "id", IndexKind.BTREE).is_complete
+    assert tables.count(landed, eq("id", "k3-2")) == 1
+
+
+def test_tasks_run_in_other_processes(spark: Any) -> None:
+    assert os.getpid() not in spread(spark, lambda _: os.getpid(), [0, 1])
