@@ -1,0 +1,39 @@
+"""The columns of a table while it is being written: the physical schema, with blobs as plain bytes.
+
+Rows travel through decoding, overlay and validation with their blobs as bytes; only the last step before the files are
+written puts them into the form that Lance stores.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pyarrow as pa
+
+from omnigraph.schema.arrow import arrow_type
+from omnigraph.schema.catalog import EdgeType, GraphType
+from omnigraph.schema.types import PropertyType
+
+ENDS = ("src", "dst")
+
+
+def identity_columns(type_: GraphType) -> tuple[str, ...]:
+    """The columns that every table of this kind begins with."""
+    return ("id", *ENDS) if isinstance(type_, EdgeType) else ("id",)
+
+
+@lru_cache(maxsize=512)
+def _fields(names: tuple[str, ...], properties: tuple[tuple[str, PropertyType], ...]) -> pa.Schema:
+    fields = [pa.field(name, pa.string()) for name in names]
+    fields += [pa.field(name, arrow_type(type_)) for name, type_ in properties]
+    return pa.schema(fields)
+
+
+def working_schema(type_: GraphType) -> pa.Schema:
+    """The columns of the type's table in their order, all nullable: what is missing is found by validation."""
+    return _fields(identity_columns(type_), tuple((p.name, p.type) for p in type_.properties))
+
+
+def empty_rows(type_: GraphType) -> pa.Table:
+    """A table of the type without rows."""
+    return working_schema(type_).empty_table()

@@ -1,0 +1,300 @@
+"""JSON lines to rows, fast: Arrow's JSON reader parses whole blocks of lines with the type's own schema.
+
+Arrow reads strictly (no text for numbers, no 1.5 for an integer, no unknown and no repeated key), so a block that it
+accepts means what the slow decoder (`records`) would have made of it; what it would take differently is looked for and
+left out. Any block that it refuses is split, and in the end the few lines that are not plainly right go to the slow
+decoder, which knows the exact rules and the words for what is wrong. So the two never disagree, and clean input never
+pays for the words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from omnigraph.schema.catalog import Catalog, EdgeType, GraphType
+from omnigraph.write.columns import working_schema
+from omnigraph.write.decode.json_columns import NotPlain, Variant, json_schema, plain_column, variants
+from omnigraph.write.decode.json_text import RecordReader, parse_line
+from omnigraph.write.decode.records import decode_records
+from omnigraph.write.rows import Rows, concat_rows
+from omnigraph.write.validate.collector import ViolationCollector
+
+SMALLEST_BLOCK = 64
+"""Lines below which a block that Arrow refuses goes to the slow decoder as a whole."""
+
+PARSE_BLOCK_BYTES = 1 << 20
+"""What one thread of Arrow's reader takes at a time."""
+
+_RECORD_KEYS = frozenset({"type", "edge", "from", "to", "data"})
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Lines of JSON text with the numbers of their records; every line starts with `{` and ends with `}`."""
+
+    text: pa.Array
+    records: np.ndarray[tuple[int], np.dtype[np.int64]]
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+    def slice(self, start: int, stop: int) -> _Lines:
+        return _Lines(self.text.slice(start, stop - start), self.records[start:stop])
+
+    def where(self, mask: pa.Array) -> _Lines:
+        return _Lines(self.text.filter(mask), self.records[mask.to_numpy(zero_copy_only=False)])
+
+
+@dataclass
+class LineDecoder:
+    """Decodes blocks of lines of one source, keeping count of the records. One per source; not shared by threads."""
+
+    catalog: Catalog
+    source: str | None
+    violations: ViolationCollector
+    use_threads: bool = True
+    _reader: RecordReader = field(default_factory=RecordReader)
+    _types_seen: dict[str, Variant] = field(default_factory=dict)
+    _last_type: GraphType | None = None
+
+    def decode(self, lines: pa.Array) -> list[Rows]:
+        """The rows that a block of lines ends, per type. Lines may or may not end with a line feed."""
+        if self._reader.unfinished or not _is_text(lines):
+            return self._slow_lines(lines)
+        trimmed = _without_blanks(lines)
+        if not _are_objects(trimmed):
+            return self._slow_lines(lines)
+        first = self._reader.next_record
+        self._reader.next_record += len(trimmed)
+        numbered = _Lines(trimmed, np.arange(first, first + len(trimmed), dtype=np.int64))
+        found: dict[str, list[Rows]] = {}
+        for rows in self._decode_objects(numbered):
+            found.setdefault(rows.table_key, []).append(rows)
+        return [_in_order(parts) for parts in found.values()]
+
+    def finish(self) -> list[Rows]:
+        """The rows that are left when the source ends."""
+        return decode_records(self.catalog, self._reader.finish(), self.source, self.violations)
+
+    def _decode_objects(self, lines: _Lines) -> Iterator[Rows]:
+        if self._last_type is not None:
+            rows = self._of_one_type(self._last_type, lines)
+            if rows is not None:
+                yield rows
+                return
+        yield from self._routed(lines)
+
+    def _routed(self, lines: _Lines) -> Iterator[Rows]:
+        """Decode lines of several types: find out which line is of which type first."""
+        if len(lines) == 0:
+            return
+        names = _type_names(lines, self.use_threads)
+        if names is None:
+            yield from self._halves(lines)
+            return
+        known = pa.repeat(pa.scalar(False), len(lines))
+        for column, find in (("type", self.catalog.node), ("edge", self.catalog.edge)):
+            other = names["edge" if column == "type" else "type"]
+            for name in pc.unique(names[column]).drop_null().to_pylist():
+                type_ = find(name)
+                if type_ is None:
+                    continue
+                mask = pc.and_(pc.fill_null(pc.equal(names[column], name), False), pc.is_null(other)).combine_chunks()
+                known = pc.or_(known, mask)
+                yield from self._bisected(type_, lines.where(mask))
+                self._last_type = type_
+        if not pc.all(known).as_py():
+            yield from self._slow_objects(lines.where(pc.invert(known)))
+
+    def _halves(self, lines: _Lines) -> Iterator[Rows]:
+        if len(lines) <= SMALLEST_BLOCK:
+            yield from self._slow_objects(lines)
+            return
+        half = len(lines) // 2
+        yield from self._routed(lines.slice(0, half))
+        yield from self._routed(lines.slice(half, len(lines)))
+
+    def _bisected(self, type_: GraphType, lines: _Lines) -> Iterator[Rows]:
+        """Decode lines of one type; where Arrow refuses, look for the lines that it refuses."""
+        rows = self._of_one_type(type_, lines) if len(lines) else None
+        if rows is not None:
+            yield rows
+        elif len(lines) <= SMALLEST_BLOCK:
+            yield from self._slow_objects(lines)
+        else:
+            half = len(lines) // 2
+            yield from self._bisected(type_, lines.slice(0, half))
+            yield from self._bisected(type_, lines.slice(half, len(lines)))
+
+    def _of_one_type(self, type_: GraphType, lines: _Lines) -> Rows | None:
+        """The rows of lines that are all plainly right and of one type, or None."""
+        preferred = self._types_seen.get(type_.table_key)
+        for variant in variants(type_, preferred):
+            parsed = _parse(lines, json_schema(type_, variant), "error", self.use_threads)
+            if parsed is None:
+                continue
+            try:
+                rows = _rows(type_, variant, parsed, lines, self.source)
+            except NotPlain:
+                continue
+            self._types_seen[type_.table_key] = variant
+            return rows
+        return None
+
+    def _slow_objects(self, lines: _Lines) -> list[Rows]:
+        values = (
+            (int(record), parse_line(text)) for record, text in zip(lines.records, lines.text.to_pylist())
+        )
+        return decode_records(self.catalog, values, self.source, self.violations)
+
+    def _slow_lines(self, lines: pa.Array) -> list[Rows]:
+        texts = (_decoded(line) for line in lines.cast(pa.binary()).to_pylist())
+        return decode_records(self.catalog, self._reader.feed(texts), self.source, self.violations)
+
+
+def _rows(type_: GraphType, variant: Variant, parsed: pa.Table, lines: _Lines, source: str | None) -> Rows:
+    """Typed rows of a parsed block. Raises NotPlain when some line is not what it seemed."""
+    given = parsed["edge" if isinstance(type_, EdgeType) else "type"]
+    named = pc.utf8_lower(given) if isinstance(type_, EdgeType) else given
+    expected = type_.name.lower() if isinstance(type_, EdgeType) else type_.name
+    if given.null_count or not pc.all(pc.equal(named, expected)).as_py():
+        raise NotPlain
+    columns = _flattened(parsed, "data")
+    arrays: list[pa.ChunkedArray] = []
+    for column in working_schema(type_):
+        if column.name in ("src", "dst"):
+            end = parsed["from" if column.name == "src" else "to"]
+            if end.null_count:
+                raise NotPlain
+            arrays.append(end.cast(pa.string()))
+        elif column.name == "id":
+            arrays.append(columns["id"].cast(pa.string()))
+        else:
+            arrays.append(plain_column(type_.by_name[column.name].type, columns[column.name]))
+    table = pa.table(arrays, schema=working_schema(type_))
+    return Rows(type_.table_key, table, source, pa.array(lines.records), _mentioned(type_, table, lines.text))
+
+
+def _flattened(parsed: pa.Table, name: str) -> dict[str, pa.ChunkedArray]:
+    """The fields of a struct column, null where the struct is."""
+    column = parsed[name]
+    flat = column.flatten()
+    return {column.type.field(at).name: flat[at] for at in range(column.type.num_fields)}
+
+
+def _mentioned(type_: GraphType, table: pa.Table, lines: pa.Array) -> dict[str, pa.Array]:
+    """Which rows name a property: those with a value, and those that say null. Raises NotPlain when it cannot be told.
+
+    In a line that parsed with known keys only, `"p" : null` can be nothing else than the key p with the value null,
+    unless a backslash is about (an escaped key) or p is also a key of the record itself.
+    """
+    with_nulls = [p.name for p in type_.properties if table[p.name].null_count]
+    if not with_nulls:
+        return {}
+    says_null = pc.match_substring(lines, "null")
+    any_null = pc.any(says_null).as_py()
+    if any_null and (
+        _RECORD_KEYS.intersection(with_nulls) or pc.any(pc.and_(says_null, pc.match_substring(lines, "\\"))).as_py()
+    ):
+        raise NotPlain
+    found: dict[str, pa.Array] = {}
+    for name in with_nulls:
+        mask = pc.is_valid(table[name]).combine_chunks()
+        if any_null:
+            mask = pc.or_(mask, pc.match_substring_regex(lines, rf'"{re.escape(name)}"\s*:\s*null'))
+        if not pc.all(mask).as_py():
+            found[name] = mask
+    return found
+
+
+_ROUTING = pa.schema([("type", pa.string()), ("edge", pa.string())])
+
+
+def _type_names(lines: _Lines, use_threads: bool) -> pa.Table | None:
+    return _parse(lines, _ROUTING, "ignore", use_threads)
+
+
+def _parse(lines: _Lines, schema: pa.Schema, unexpected: str, use_threads: bool) -> pa.Table | None:
+    """The lines as one table, or None when Arrow refuses one of them."""
+    data = _joined(lines.text)
+    longest = pc.max(pc.binary_length(lines.text)).as_py() or 0
+    try:
+        parsed = pj.read_json(
+            pa.BufferReader(data),
+            read_options=pj.ReadOptions(use_threads=use_threads, block_size=max(PARSE_BLOCK_BYTES, 2 * longest + 2)),
+            parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
+        )
+    except pa.ArrowInvalid:
+        return None
+    return parsed if parsed.num_rows == len(lines) else None
+
+
+def _joined(lines: pa.Array) -> pa.Buffer:
+    """The text of the lines, each with its line feed, in one piece; without a copy where they lie in one."""
+    _, offsets, data = lines.buffers()
+    starts = np.frombuffer(offsets, np.int32)[lines.offset : lines.offset + len(lines) + 1]
+    piece = data.slice(int(starts[0]), int(starts[-1] - starts[0]))
+    ends = np.frombuffer(data, np.uint8)[starts[1:] - 1]
+    if bool((ends == 10).all()):
+        return piece
+    joined = pc.binary_join_element_wise(pc.utf8_rtrim(lines, "\r\n"), pa.scalar(""), pa.scalar("\n"))
+    return _joined(joined)
+
+
+def _is_text(lines: pa.Array) -> bool:
+    try:
+        lines.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _are_objects(lines: pa.Array) -> bool:
+    """Whether each line begins with `{` and ends with `}`: then a line that parses is one whole value."""
+    if len(lines) == 0:
+        return True
+    first, last = _edge_bytes(lines)
+    if bool((first == ord("{")).all()) and bool((last == ord("}")).all()):
+        return True
+    trimmed = pc.utf8_trim(lines, " \t\r\n")
+    return bool(pc.all(pc.and_(pc.starts_with(trimmed, "{"), pc.ends_with(trimmed, "}"))).as_py())
+
+
+def _edge_bytes(lines: pa.Array) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+    """The first byte of each line, and the last one before its line end. For lines that are not empty."""
+    _, offsets, data = lines.buffers()
+    starts = np.frombuffer(offsets, np.int32)[lines.offset : lines.offset + len(lines) + 1]
+    bytes_ = np.frombuffer(data, np.uint8)
+    last = starts[1:] - 1
+    for line_end in (10, 13):
+        last = last - (bytes_[last] == line_end)
+    return bytes_[starts[:-1]], bytes_[last]
+
+
+def _without_blanks(lines: pa.Array) -> pa.Array:
+    if len(lines) == 0 or pc.min(pc.binary_length(lines)).as_py() > 2:
+        return lines
+    return lines.filter(pc.greater(pc.binary_length(pc.utf8_trim(lines, " \t\r\n")), 0))
+
+
+def _decoded(line: bytes) -> str:
+    """The text of a line. Bytes that are no UTF-8 leave a mark that no JSON value has, in front."""
+    try:
+        return line.decode().rstrip("\n\r")
+    except UnicodeDecodeError:
+        return "\udcff" + line.decode("utf-8", "replace").rstrip("\n\r")
+
+
+def _in_order(parts: list[Rows]) -> Rows:
+    """Rows from several steps in the order of the input."""
+    if len(parts) == 1:
+        return parts[0]
+    rows = concat_rows(parts)
+    return rows.take(pc.sort_indices(rows.records))

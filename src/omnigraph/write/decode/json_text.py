@@ -1,0 +1,155 @@
+"""Text to JSON values, one record after the other, numbered: JSON lines and streams of values over several lines.
+
+A text that is no JSON is one bad record, not the end: reading goes on at the next line that starts a value. Numbers stay
+what they are (an integer of any size, or a float), and a repeated key is an error rather than a silent choice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+LONGEST_RECORD = 256 * 1024 * 1024
+"""Characters of one value. Beyond it the text is not a stream of records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """A stretch of text that is not a JSON value."""
+
+    reason: str
+
+
+class RepeatedKey(ValueError):
+    """An object that names a key twice."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise RepeatedKey(f"the key {json.dumps(key)} comes twice")
+            seen.add(key)
+    return result
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
+
+
+def parse_line(line: str) -> Any:
+    """The one JSON value of a line. `Malformed` when it is none."""
+    values = list(_values(line))
+    if len(values) == 1:
+        return values[0]
+    return Malformed("there is no value") if not values else Malformed("there is more than one value")
+
+
+def _values(text: str) -> Iterator[Any]:
+    """The values of a complete text; the last is `Malformed` where it breaks off."""
+    position = _next(text, 0)
+    while position < len(text):
+        try:
+            value, position = _DECODER.raw_decode(text, position)
+        except json.JSONDecodeError as error:
+            yield Malformed(f"it is not JSON: {error.msg[:1].lower()}{error.msg[1:]} at character {error.pos + 1}")
+            return
+        except RecursionError:
+            yield Malformed("it is nested too deeply")
+            return
+        except ValueError as error:
+            yield Malformed(f"it is not JSON: {error}")
+            return
+        yield value
+        position = _next(text, position)
+
+
+def _next(text: str, position: int) -> int:
+    while position < len(text) and text[position] in " \t\r\n":
+        position += 1
+    return position
+
+
+@dataclass
+class RecordReader:
+    """Reads values from lines of text and numbers them. Lines of an unfinished value wait for the rest of it."""
+
+    next_record: int = 1
+    _waiting: list[str] = field(default_factory=list)
+    _length: int = 0
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a value has begun that no line has ended yet."""
+        return bool(self._waiting)
+
+    def feed(self, lines: Iterable[str]) -> Iterator[tuple[int, Any]]:
+        """The values that these lines end, each with its record number."""
+        for line in lines:
+            yield from self._line(line)
+
+    def finish(self) -> Iterator[tuple[int, Any]]:
+        """What is left when the source ends."""
+        while self._waiting:
+            yield from self._give_up("it is not JSON: the text ends within it")
+
+    def _line(self, line: str) -> Iterator[tuple[int, Any]]:
+        if not self._waiting and not line.strip():
+            return
+        self._waiting.append(line)
+        self._length += len(line)
+        if len(self._waiting) > 1 and not line.rstrip().endswith(("}", "]")) and self._length < LONGEST_RECORD:
+            return
+        text = "\n".join(self._waiting)
+        position = _next(text, 0)
+        while position < len(text):
+            try:
+                value, position = _DECODER.raw_decode(text, position)
+            except (ValueError, RecursionError) as error:
+                rest = text[position:]
+                if self._may_go_on(error, text):
+                    self._waiting, self._length = rest.split("\n"), len(rest)
+                    return
+                self._waiting = rest.split("\n")
+                yield from self._give_up(_reason(error, position))
+                return
+            yield self._numbered(value)
+            position = _next(text, position)
+        self._waiting, self._length = [], 0
+
+    def _may_go_on(self, error: Exception, text: str) -> bool:
+        """Whether more lines could still make it a value: it broke off at the very end, outside of a string."""
+        return (
+            isinstance(error, json.JSONDecodeError)
+            and error.pos >= len(text.rstrip())
+            and not error.msg.startswith("Unterminated")
+            and self._length < LONGEST_RECORD
+        )
+
+    def _give_up(self, reason: str) -> Iterator[tuple[int, Any]]:
+        """Report the value that began on the first waiting line; go on at the next line that starts one."""
+        lines, self._waiting, self._length = self._waiting, [], 0
+        yield self._numbered(Malformed(reason))
+        following = next((at for at, line in enumerate(lines[1:], 1) if line.startswith("{")), None)
+        if following is not None:
+            yield from self.feed(lines[following:])
+
+    def _numbered(self, value: Any) -> tuple[int, Any]:
+        record = self.next_record
+        self.next_record += 1
+        return record, value
+
+
+def _reason(error: Exception, start: int) -> str:
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(error, json.JSONDecodeError):
+        return f"it is not JSON: {error.msg[:1].lower()}{error.msg[1:]} at character {error.pos - start + 1}"
+    return f"it is not JSON: {error}"

@@ -1,0 +1,1 @@
+"""The rules of the data: what may be in a row, and what must hold across rows. No store access, only Arrow."""
