@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from omnigraph.ledger.classify import CommitRole, LandedCommit, TableClass, TableEvidence, TableState, classify
+from omnigraph.ledger.classify import LandedCommit, TableClass, TableEvidence, TableState, classify
 from omnigraph.ledger.sidecars import SidecarTable
 from omnigraph.ledger.values import TablePin
 
@@ -29,23 +29,23 @@ REGISTERED = table(recorded=None)
 
 
 def ours(version: int, number: int = 0) -> LandedCommit:
-    return LandedCommit(version, f"tx{number}", OURS, CommitRole.WRITE, False)
+    return LandedCommit(version, f"tx{number}", OURS, False, False)
 
 
 def rollback(version: int) -> LandedCommit:
-    return LandedCommit(version, f"r{version}", OURS, CommitRole.ROLLBACK, False)
+    return LandedCommit(version, f"r{version}", OURS, True, False)
 
 
 def reinstate(version: int) -> LandedCommit:
-    return LandedCommit(version, f"r{version}", OURS, CommitRole.REINSTATE, False)
+    return LandedCommit(version, f"r{version}", OURS, True, False)
 
 
 def foreign(version: int, operation_id: str | None = "op-other") -> LandedCommit:
-    return LandedCommit(version, "x", operation_id, CommitRole.WRITE, False)
+    return LandedCommit(version, "x", operation_id, False, False)
 
 
 def neutral(version: int) -> LandedCommit:
-    return LandedCommit(version, None, None, CommitRole.WRITE, True)
+    return LandedCommit(version, None, None, False, True)
 
 
 def state(
@@ -84,7 +84,7 @@ def test_partial_when_not_all_of_ours_landed() -> None:
 
 
 def test_ownership_is_by_operation_id_and_transaction_not_by_count() -> None:
-    stranger_with_our_tag = LandedCommit(6, "not-announced", OURS, CommitRole.WRITE, False)
+    stranger_with_our_tag = LandedCommit(6, "not-announced", OURS, False, False)
     assert state(OWNED, pin(), stranger_with_our_tag).table_class is TableClass.PARTIAL
     assert state(OWNED, pin(), foreign(6)).table_class is TableClass.UNEXPECTED
     assert state(OWNED, pin(), foreign(6, None)).table_class is TableClass.UNEXPECTED

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from omnigraph.config import SIDECAR_SCHEMA_VERSION
 from omnigraph.errors import LeaseLost, RecoveryRequired
 from omnigraph.ledger.sidecars import (
-    SIDECAR_SCHEMA_VERSION,
     RecoveredTable,
     Resolution,
     Sidecar,
@@ -59,6 +59,7 @@ sidecars = st.builds(
     tables=st.lists(tables, max_size=3).map(tuple),
     reads=st.lists(st.tuples(texts, st.none() | pins), max_size=2).map(tuple),
     registered=st.lists(pins, max_size=2).map(tuple),
+    repinned=st.lists(pins, max_size=2).map(tuple),
     renamed=st.lists(st.tuples(texts, texts), max_size=2).map(tuple),
     tombstones=st.lists(texts, max_size=2).map(tuple),
     schema_digest=maybe,

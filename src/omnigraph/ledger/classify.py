@@ -25,22 +25,17 @@ class TableClass(StrEnum):
     INVARIANT_VIOLATION = "InvariantViolation"
 
 
-class CommitRole(StrEnum):
-    """Why a tagged commit was made: the write itself, its undoing, or the undoing of a restore that came too late."""
-
-    WRITE = "write"
-    ROLLBACK = "rollback"
-    REINSTATE = "reinstate"
-
-
 @dataclass(frozen=True, slots=True)
 class LandedCommit:
-    """One commit found on a table's line above the version the write was prepared on."""
+    """One commit found on a table's line above the version the write was prepared on.
+
+    `restores` is true for the commit by which recovery took a write back: it carries the write's operation id too.
+    """
 
     version: int
     transaction: str | None
     operation_id: str | None
-    role: CommitRole
+    restores: bool
     preserves_content: bool
 
 
@@ -121,9 +116,9 @@ def classify(evidence: TableEvidence, operation_id: str, *, preserves_content: b
 
 def _undone(ours: Sequence[LandedCommit]) -> bool:
     """Whether the newest of our commits is the restore that took the others back."""
-    return ours[-1].role is CommitRole.ROLLBACK
+    return ours[-1].restores
 
 
 def _all_landed(table: SidecarTable, ours: Sequence[LandedCommit]) -> bool:
-    written = [c.transaction for c in ours if c.role is CommitRole.WRITE]
+    written = [c.transaction for c in ours if not c.restores]
     return len(written) == len(ours) and set(table.transactions) == set(written)

@@ -53,9 +53,9 @@ def decide(
 ) -> Decision:
     """Choose the action.
 
-    `branch_exists`: the sidecar's branch incarnation is in the list of refs. `commit_published`: the branch's history has
-    the sidecar's commit. `base_holds`: the schema and every table that the write only read are still as it saw them;
-    if not, publishing it now could break what it had validated, so it is rolled back.
+    `branch_exists`: the sidecar's branch incarnation is in the list of refs. `commit_published`: the history has the
+    sidecar's commit. `base_holds`: the schema and every table that the write only read are still as it saw them; if
+    not, publishing it now could break what it had validated, so it is rolled back.
     """
     found = tuple(states)
     if not branch_exists:

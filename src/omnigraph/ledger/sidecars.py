@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 from ulid import ULID
 
+from omnigraph.config import SIDECAR_SCHEMA_VERSION
 from omnigraph.errors import LeaseLost, RecoveryRequired
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.values import TablePin, WriterKind
 from omnigraph.storage.object_errors import LostPrecondition, ObjectNotFound
 from omnigraph.storage.objects import ObjectStore, Token
 
-SIDECAR_SCHEMA_VERSION = 1
 SIDECAR_PREFIX = "__recovery"
 CONTENT_PRESERVING_KINDS = frozenset({WriterKind.OPTIMIZE, WriterKind.ENSURE_INDICES})
 """Writers that change no data: any part of their work is a valid result."""
@@ -66,6 +66,11 @@ class SidecarTable:
     transactions: tuple[str, ...]
     row_count: int
 
+    @property
+    def keys(self) -> frozenset[str]:
+        """The key of the table, and the one it had before if the write renames it."""
+        return frozenset({self.table_key, self.pin.table_key if self.pin else self.table_key})
+
     def builds_on(self, pin: TablePin | None) -> bool:
         """Whether `pin` is still the pin that this table had when the write was committed."""
         if pin is None or self.pin is None:
@@ -93,7 +98,12 @@ class Resolution:
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """The intent of one write."""
+    """The intent of one write.
+
+    `tables` are those that will move. The rest is what the publish says beyond them: tables that are new to the branch,
+    tables that take over a version which exists already, renames, tombstones, and the schema. `reads` are the pins
+    that the write was validated against.
+    """
 
     operation_id: str
     kind: WriterKind
@@ -109,6 +119,7 @@ class Sidecar:
     tables: tuple[SidecarTable, ...]
     reads: tuple[tuple[str, TablePin | None], ...] = ()
     registered: tuple[TablePin, ...] = ()
+    repinned: tuple[TablePin, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
     tombstones: tuple[str, ...] = ()
     schema_digest: str | None = None
@@ -118,12 +129,13 @@ class Sidecar:
     @property
     def table_keys(self) -> frozenset[str]:
         """Every table that the write would publish: what a sidecar that cannot be resolved blocks."""
-        keys = {table.table_key for table in self.tables} | {pin.table_key for pin in self.registered}
+        keys = {table.table_key for table in self.tables}
+        keys |= {pin.table_key for pin in (*self.registered, *self.repinned)}
         return frozenset(keys | set(self.tombstones) | {key for pair in self.renamed for key in pair})
 
     def covers(self, table_key: str, lance_branch: str | None) -> bool:
         """Whether drift of this line of this table can come from this write: by table key and by Lance branch."""
-        return any(table.table_key == table_key and table.lance_branch == lance_branch for table in self.tables)
+        return any(table.lance_branch == lance_branch and table_key in table.keys for table in self.tables)
 
     def to_json(self) -> bytes:
         """The content of the sidecar's object."""
@@ -144,6 +156,7 @@ class Sidecar:
                 "tables": self.tables,
                 "reads": [{"table_key": key, "pin": pin} for key, pin in self.reads],
                 "registered": self.registered,
+                "repinned": self.repinned,
                 "renamed": self.renamed,
                 "tombstones": self.tombstones,
                 "schema_digest": self.schema_digest,
@@ -183,11 +196,22 @@ class StoredSidecar:
     token: Token
 
 
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """A sidecar that cannot be resolved in process. `refused` says why recovery left it for a person, None that it only
+    waits for the next open for writing."""
+
+    sidecar: Sidecar
+    token: Token
+    refused: str | None
+
+
 class Sidecars:
-    """The sidecars of one graph."""
+    """The sidecars of one graph, and which of them this handle knows to be waiting for somebody else."""
 
     def __init__(self, objects: ObjectStore) -> None:
         self._objects = objects
+        self._deferred: dict[str, Deferred] = {}
 
     def put(self, sidecar: Sidecar) -> StoredSidecar:
         """Phase A. Nobody else uses this operation id, so an object that exists already is an error."""
@@ -234,6 +258,24 @@ class Sidecars:
         failpoint("sidecar.delete")
         self._objects.delete(path_of(operation_id))
 
+    def defer(self, deferred: Deferred) -> None:
+        """Remember a sidecar that has to wait, so that later writes look at it no further than its token."""
+        self._deferred = {**self._deferred, deferred.sidecar.operation_id: deferred}
+
+    def is_deferred(self, stored: StoredSidecar) -> bool:
+        """Whether this very content was found to have to wait."""
+        known = self._deferred.get(stored.sidecar.operation_id)
+        return known is not None and known.token == stored.token
+
+    def forget_all_but(self, operation_ids: Collection[str]) -> None:
+        """Drop what is remembered of sidecars that are gone."""
+        self._deferred = {one: deferred for one, deferred in self._deferred.items() if one in operation_ids}
+
+    @property
+    def deferred(self) -> tuple[Deferred, ...]:
+        """The sidecars that wait, oldest first."""
+        return tuple(self._deferred[one] for one in sorted(self._deferred))
+
     def _replace(self, stored: StoredSidecar, changed: Sidecar) -> StoredSidecar:
         path = path_of(changed.operation_id)
         try:
@@ -257,8 +299,8 @@ def _lost(operation_id: str) -> LeaseLost:
 
 def _damaged(path: str) -> RecoveryRequired:
     return RecoveryRequired(
-        f"the sidecar {path} cannot be read: it is damaged. It stays where it is; look at it, and move it away only when "
-        "you know what the write did. Opening read-only works meanwhile.",
+        f"the sidecar {path} cannot be read: it is damaged. It stays where it is; look at it, and move it away only "
+        "when you know what the write did. Opening read-only works meanwhile.",
         path=path,
     )
 
@@ -300,6 +342,7 @@ def _parse(content: Mapping[str, Any]) -> Sidecar:
         tables=tuple(_table(table) for table in content["tables"]),
         reads=tuple((read["table_key"], _pin(read["pin"])) for read in content["reads"]),
         registered=tuple(TablePin(**pin) for pin in content["registered"]),
+        repinned=tuple(TablePin(**pin) for pin in content["repinned"]),
         renamed=tuple((old, new) for old, new in content["renamed"]),
         tombstones=tuple(content["tombstones"]),
         schema_digest=content["schema_digest"],

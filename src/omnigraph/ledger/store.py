@@ -12,10 +12,12 @@ from types import TracebackType
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, NotFound
 from omnigraph.ledger import completion, snapshots
+from omnigraph.ledger.audit import RecoveryAudit
 from omnigraph.ledger.commits import CommitLog
 from omnigraph.ledger.init import init_graph
 from omnigraph.ledger.manifest import Manifest
 from omnigraph.ledger.names import refuse_system_name
+from omnigraph.ledger.recovery import recover_all
 from omnigraph.ledger.refs import Refs
 from omnigraph.ledger.schemas import SchemaStore
 from omnigraph.ledger.sidecars import Sidecars
@@ -44,6 +46,7 @@ class GraphStore:
         self.manifest = Manifest(self.tables)
         self.commits = CommitLog(self.tables)
         self.sidecars = Sidecars(self.objects)
+        self.audit = RecoveryAudit(self.tables)
         self.windows = CommitWindows(self.uri, self.leases)
 
     def catalog(self, digest: str) -> Catalog:
@@ -104,5 +107,6 @@ def open_store(uri: str | os.PathLike[str], *, read_only: bool = False) -> Graph
     store.graph_id = stored.graph_id or stored.ref.incarnation
     store.manifest.read(stored.ref)
     if not read_only:
+        recover_all(store)
         store.complete_log()
     return store
