@@ -107,6 +107,8 @@ class ObjectStore:
         """Size and time of an object, or None when there is none."""
         path = clean_path(path)
         self._called("head")
+        if not self._there():
+            return None
         try:
             with storage_errors("looking up", self._shown(path)):
                 meta = obstore.head(self._store(), path)

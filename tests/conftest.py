@@ -1,0 +1,75 @@
+"""Fixtures for every package: an S3 server on loopback, started as a real process once per test run."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    """The address of an S3 server; the usual AWS_* variables point to it while the tests run."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    endpoint = f"http://127.0.0.1:{port}"
+    server = subprocess.Popen(
+        [sys.executable, "-c", "from moto.server import main; main()", "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    settings = {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
+        _wait_until_it_answers(endpoint, server)
+        yield endpoint
+    finally:
+        server.terminate()
+        server.wait(timeout=20)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@pytest.fixture
+def s3_uri(s3_server: str) -> Callable[[], str]:
+    """Makes fresh places on the S3 server: each call gives an empty bucket with a prefix."""
+
+    def fresh() -> str:
+        bucket = f"graphs-{uuid.uuid4().hex[:12]}"
+        urllib.request.urlopen(urllib.request.Request(f"{s3_server}/{bucket}", method="PUT"), timeout=10).close()
+        return f"s3://{bucket}/some/graph"
+
+    return fresh
+
+
+def _wait_until_it_answers(endpoint: str, server: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if server.poll() is not None:
+            raise RuntimeError(f"the S3 server ended with code {server.returncode}")
+        try:
+            urllib.request.urlopen(endpoint, timeout=2).close()
+            return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise RuntimeError("the S3 server did not answer within 60 s")

@@ -1,0 +1,342 @@
+"""The contract of page 03 for small objects, the same for every kind of store."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omnigraph.errors import BadRequest, StorageError, StorageKind
+from omnigraph.storage.object_errors import LostPrecondition, ObjectExists, ObjectNotFound
+from omnigraph.storage.objects import ObjectStore, open_objects
+from omnigraph.storage.os_locks import exclusive
+from omnigraph.storage.uri import parse_root
+
+
+def test_an_acknowledged_write_is_fully_readable(objects: ObjectStore) -> None:
+    for size in (0, 1, 100_000):
+        data = os.urandom(size)
+        token = objects.put(f"a/{size}", data)
+        assert objects.get(f"a/{size}") == (data, token)
+
+
+def test_put_replaces(objects: ObjectStore) -> None:
+    objects.put("a", b"old")
+    objects.put("a", b"new")
+    assert objects.get("a")[0] == b"new"
+
+
+def test_a_reader_sees_the_old_object_or_the_new_one_never_a_part(objects: ObjectStore) -> None:
+    versions = [bytes([number]) * 50_000 for number in range(2)]
+    objects.put("a", versions[0])
+    done = threading.Event()
+    torn: list[bytes] = []
+
+    def read() -> None:
+        while not done.is_set():
+            data, _ = objects.get("a")
+            if data not in versions:
+                torn.append(data)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for turn in range(40):
+        objects.put("a", versions[turn % 2])
+    done.set()
+    reader.join()
+    assert not torn
+
+
+def test_put_if_absent_has_exactly_one_winner(objects: ObjectStore) -> None:
+    start = threading.Barrier(8)
+
+    def attempt(number: int) -> int | None:
+        start.wait()
+        try:
+            objects.put_if_absent("race", str(number).encode())
+        except ObjectExists:
+            return None
+        return number
+
+    with ThreadPoolExecutor(8) as pool:
+        winners = [number for number in pool.map(attempt, range(8)) if number is not None]
+    assert len(winners) == 1
+    assert objects.get("race")[0] == str(winners[0]).encode()
+
+
+def test_put_if_match_replaces_what_was_read(objects: ObjectStore) -> None:
+    objects.put("a", b"one")
+    _, token = objects.get("a")
+    second = objects.put_if_match("a", b"two", token)
+    third = objects.put_if_match("a", b"three", second)
+    assert objects.get("a") == (b"three", third)
+
+
+def test_a_lost_put_if_match_is_a_typed_error(objects: ObjectStore) -> None:
+    token = objects.put("a", b"one")
+    objects.put("a", b"other")
+    with pytest.raises(LostPrecondition) as lost:
+        objects.put_if_match("a", b"two", token)
+    assert lost.value.storage_kind is StorageKind.PRECONDITION
+    assert objects.get("a")[0] == b"other"
+
+
+def test_put_if_match_of_a_deleted_object_is_lost(objects: ObjectStore) -> None:
+    token = objects.put("a", b"one")
+    objects.delete("a")
+    with pytest.raises(LostPrecondition):
+        objects.put_if_match("a", b"two", token)
+    assert objects.head("a") is None
+
+
+def test_put_if_match_is_a_compare_and_swap_between_threads(objects: ObjectStore) -> None:
+    objects.put("counter", b"0")
+
+    def add(_: int) -> None:
+        while True:
+            data, token = objects.get("counter")
+            try:
+                objects.put_if_match("counter", str(int(data) + 1).encode(), token)
+            except LostPrecondition:
+                continue
+            return
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(add, range(24)))
+    assert objects.get("counter")[0] == b"24"
+
+
+def _add_from_another_process(uri: str, times: int) -> None:
+    objects = open_objects(parse_root(uri))
+    for _ in range(times):
+        while True:
+            data, token = objects.get("counter")
+            try:
+                objects.put_if_match("counter", str(int(data) + 1).encode(), token)
+            except LostPrecondition:
+                continue
+            break
+
+
+def test_put_if_match_is_a_compare_and_swap_between_processes_on_local_disk(tmp_path: Path) -> None:
+    objects = open_objects(parse_root(tmp_path))
+    objects.put("counter", b"0")
+    spawn = multiprocessing.get_context("spawn")
+    workers = [spawn.Process(target=_add_from_another_process, args=(str(tmp_path), 40)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+        assert worker.exitcode == 0
+    assert objects.get("counter")[0] == b"120"
+
+
+@pytest.mark.parametrize("call", ["put", "put_if_absent", "put_if_match", "delete"])
+def test_every_change_on_local_disk_waits_for_a_swap_under_way(tmp_path: Path, call: str) -> None:
+    """Were puts and deletes outside the lock, a swap could compare, let one pass, and undo it."""
+    objects = open_objects(parse_root(tmp_path))
+    token = objects.put("a", b"start")
+    changes: dict[str, Callable[[], object]] = {
+        "put": lambda: objects.put("a", b"x"),
+        "put_if_absent": lambda: _apply(objects, "absent", "a", b"x"),
+        "put_if_match": lambda: objects.put_if_match("a", b"x", token),
+        "delete": lambda: objects.delete("a"),
+    }
+    with ThreadPoolExecutor(1) as pool:
+        with exclusive(objects._lock_file("a")):
+            change = pool.submit(changes[call])
+            with pytest.raises(TimeoutError):
+                change.result(timeout=0.1)
+            assert objects.get("a")[0] == b"start"
+        change.result(timeout=10)
+
+
+def test_a_missing_object_and_an_io_error_are_told_apart(tmp_path: Path) -> None:
+    objects = open_objects(parse_root(tmp_path))
+    with pytest.raises(ObjectNotFound) as missing:
+        objects.get("nothing/here")
+    assert missing.value.storage_kind is StorageKind.NOT_FOUND
+    os.symlink("loop", tmp_path / "loop")
+    with pytest.raises(StorageError) as broken:
+        objects.get("loop")
+    assert not isinstance(broken.value, ObjectNotFound)
+
+
+def test_a_missing_object_is_not_found(objects: ObjectStore) -> None:
+    with pytest.raises(ObjectNotFound):
+        objects.get("nothing/here")
+    assert objects.head("nothing/here") is None
+    objects.put("file", b"")
+    with pytest.raises(ObjectNotFound):
+        objects.get("file/below")
+    with pytest.raises(ObjectNotFound):
+        objects.get("nothing")
+
+
+def _denied(path: str, results: multiprocessing.Queue[str]) -> None:
+    os.seteuid(65534)
+    objects = open_objects(parse_root(path))
+    for call in (
+        lambda: objects.get("a"),
+        lambda: objects.put("b", b""),
+        lambda: objects.list(""),
+        lambda: objects.delete("a"),
+    ):
+        try:
+            call()
+            results.put("allowed")
+        except StorageError as error:
+            results.put(f"{error.storage_kind.value}: {error.message}")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody who may not read")
+def test_a_permission_error_is_loud(tmp_path: Path) -> None:
+    store = tmp_path / "closed"
+    open_objects(parse_root(store)).put("a", b"secret")
+    store.chmod(0o700)
+    spawn = multiprocessing.get_context("spawn")
+    results: multiprocessing.Queue[str] = spawn.Queue()
+    process = spawn.Process(target=_denied, args=(str(store), results))
+    process.start()
+    found = [results.get(timeout=60) for _ in range(4)]
+    process.join(60)
+    assert all(text.startswith("configuration: ") and "not allowed" in text for text in found), found
+
+
+def test_listing_a_prefix_does_not_catch_siblings(objects: ObjectStore) -> None:
+    for path in ("a/b/1", "a/b/2", "a/bc/3", "a/b.json", "ab/4"):
+        objects.put(path, b"x")
+    assert [entry.path for entry in objects.list("a/b")] == ["a/b/1", "a/b/2"]
+    assert [entry.path for entry in objects.list("a/b/")] == ["a/b/1", "a/b/2"]
+    assert [entry.path for entry in objects.list("a")] == ["a/b.json", "a/b/1", "a/b/2", "a/bc/3"]
+    assert len(objects.list()) == 5
+    assert objects.list("nothing") == []
+    assert [entry.size for entry in objects.list("ab")] == [1]
+
+
+def test_listing_leaves_out_temporary_files_and_locks(tmp_path: Path) -> None:
+    objects = open_objects(parse_root(tmp_path))
+    objects.put("a/1", b"x")
+    (tmp_path / "a" / "2#1").write_bytes(b"half")
+    assert [entry.path for entry in objects.list()] == ["a/1"]
+
+
+def test_delete_and_delete_prefix_are_idempotent(objects: ObjectStore) -> None:
+    for path in ("a/1", "a/2", "ab/3"):
+        objects.put(path, b"x")
+    objects.delete("a/1")
+    objects.delete("a/1")
+    objects.delete("never/was")
+    assert objects.delete_prefix("a") == 1
+    assert objects.delete_prefix("a") == 0
+    assert [entry.path for entry in objects.list()] == ["ab/3"]
+
+
+def test_a_non_empty_prefix_exists(objects: ObjectStore) -> None:
+    assert not objects.exists("")
+    objects.put("a/b/c", b"x")
+    assert objects.exists("")
+    assert objects.exists("a")
+    assert objects.exists("a/b")
+    assert objects.exists("a/b/c")
+    assert not objects.exists("a/b/cd")
+    assert not objects.exists("a/bc")
+
+
+def test_an_empty_directory_does_not_exist(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    objects = open_objects(parse_root(tmp_path))
+    assert not objects.exists("empty")
+    assert not objects.exists("")
+
+
+def test_looking_into_a_place_that_is_not_there_makes_nothing(tmp_path: Path) -> None:
+    objects = open_objects(parse_root(tmp_path / "not yet"))
+    assert objects.list() == []
+    assert not objects.exists("a")
+    objects.delete("a")
+    with pytest.raises(ObjectNotFound):
+        objects.get("a")
+    assert not (tmp_path / "not yet").exists()
+
+
+@pytest.mark.parametrize(
+    "path", ["with space/and more", "plain", "dots.in.name", "per%20cent", "=2F", "ä/ö", "a/./b", "./c"]
+)
+def test_paths_come_back_as_they_went_in(objects: ObjectStore, path: str) -> None:
+    objects.put(path, b"x")
+    clean = "/".join(part for part in path.split("/") if part != ".")
+    assert [entry.path for entry in objects.list()] == [clean]
+    assert objects.get(path)[0] == b"x"
+    assert objects.get(clean)[0] == b"x"
+
+
+def test_a_path_may_not_leave_the_root(objects: ObjectStore) -> None:
+    for path in ("../a", "a/../../b", "a\0b"):
+        with pytest.raises(BadRequest):
+            objects.put(path, b"")
+
+
+def test_calls_can_be_counted(objects: ObjectStore) -> None:
+    calls: Counter[str] = Counter()
+    objects.on_call = lambda name: calls.update([name])
+    token = objects.put("a", b"1")
+    objects.put_if_match("a", b"2", token)
+    objects.get("a")
+    objects.list("")
+    objects.delete("a")
+    assert calls == {"put": 1, "put_if_match": 1, "get": 1, "list": 1, "delete": 1}
+
+
+def test_lock_files_are_of_a_fixed_number(tmp_path: Path) -> None:
+    objects = open_objects(parse_root(tmp_path))
+    for number in range(300):
+        objects.put(f"many/{number}", b"x")
+        objects.delete(f"many/{number}")
+    assert len(list((tmp_path / "__locks" / "os").iterdir())) <= 64
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    steps=st.lists(
+        st.tuples(st.sampled_from(["put", "absent", "match", "delete"]), st.sampled_from("abc"), st.binary(max_size=4)),
+        max_size=30,
+    )
+)
+def test_local_disk_and_memory_agree(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str, bytes]]
+) -> None:
+    """The local compare-and-swap is ours, that of memory is the library's: random histories give the same state."""
+    directory = tmp_path_factory.mktemp("store")
+    stores = [
+        open_objects(parse_root(directory)),
+        open_objects(parse_root(f"memory://{directory.name}{os.urandom(4).hex()}")),
+    ]
+    for call, path, data in steps:
+        outcomes = [_apply(store, call, path, data) for store in stores]
+        assert outcomes[0] == outcomes[1]
+    contents = [{entry.path: store.get(entry.path)[0] for entry in store.list()} for store in stores]
+    assert contents[0] == contents[1]
+
+
+def _apply(store: ObjectStore, call: str, path: str, data: bytes) -> str:
+    try:
+        if call == "put":
+            store.put(path, data)
+        elif call == "absent":
+            store.put_if_absent(path, data)
+        elif call == "match":
+            store.put_if_match(path, data, store.get(path)[1])
+        else:
+            store.delete(path)
+    except StorageError as error:
+        return type(error).__name__
+    return "done"
