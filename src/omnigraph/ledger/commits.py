@@ -134,7 +134,7 @@ class CommitLog:
                 and (until is None or commit.created_at <= until)
             )
 
-        graph = self._graph if head in self._graph else self.graph()
+        graph = self.graph()
         with self._reading:
             return ordered_log(graph, head, keep, limit)
 

@@ -13,10 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from omnigraph.config import settings
+from omnigraph.errors import StorageKind
 from omnigraph.ledger import manifest_rows as rows_of
 from omnigraph.ledger.manifest_rows import MANIFEST, Row
 from omnigraph.ledger.stamp import CURRENT, read_stamp, refuse_newer
 from omnigraph.ledger.values import BranchRef, GraphCommit, TablePin
+from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.values import TableVersion
 
@@ -40,6 +42,10 @@ class ManifestState:
     def schema_digest(self) -> str:
         """The schema that this state was published with."""
         return self.head.schema_digest
+
+
+class OldLayout(TableNotFound):
+    """A version from before the graph was migrated: its state is told by the pins in the commit log."""
 
 
 LegacyReader = Callable[[TableVersion, tuple[Row, ...], int], ManifestState]
@@ -95,11 +101,15 @@ class Manifest:
         stamp = read_stamp(self._tables.schema(table))
         refuse_newer(stamp)
         rows = tuple(self._tables.scan_table(table).to_pylist())
-        if stamp < CURRENT and self._legacy is not None:
-            return self._legacy(table, rows, stamp)
-        return state_of(table, rows, stamp)
+        if stamp == CURRENT:
+            return state_of(table, rows)
+        if self._legacy is None:
+            raise OldLayout(
+                f"{table} has the layout of an older program; its commits are in the log", StorageKind.NOT_FOUND
+            )
+        return self._legacy(table, rows, stamp)
 
 
-def state_of(table: TableVersion, rows: tuple[Row, ...], stamp: int = CURRENT) -> ManifestState:
+def state_of(table: TableVersion, rows: tuple[Row, ...]) -> ManifestState:
     """The state that a line's current rows describe."""
-    return ManifestState(table, stamp, rows_of.head_of(rows, table), rows_of.pins_of(rows), rows)
+    return ManifestState(table, CURRENT, rows_of.head_of(rows, table), rows_of.pins_of(rows), rows)

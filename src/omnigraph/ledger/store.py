@@ -15,15 +15,20 @@ from omnigraph.ledger import completion, snapshots
 from omnigraph.ledger.audit import RecoveryAudit
 from omnigraph.ledger.commits import CommitLog
 from omnigraph.ledger.init import init_graph
+from omnigraph.ledger.legacy import LegacyGraph, LegacyLog, LegacyRefs
 from omnigraph.ledger.manifest import Manifest
+from omnigraph.ledger.manifest_rows import MANIFEST
+from omnigraph.ledger.migrations import migrate
 from omnigraph.ledger.names import refuse_system_name
 from omnigraph.ledger.recovery import recover_all
 from omnigraph.ledger.refs import Refs
 from omnigraph.ledger.schemas import SchemaStore
 from omnigraph.ledger.sidecars import Sidecars
+from omnigraph.ledger.stamp import CURRENT, read_stamp, refuse_newer
 from omnigraph.ledger.values import MAIN, BranchRef, Snapshot
 from omnigraph.ledger.window import CommitWindows
 from omnigraph.schema.catalog import Catalog
+from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.leases import Leases
 from omnigraph.storage.objects import open_objects
 from omnigraph.storage.tables import TableStore
@@ -102,11 +107,41 @@ def open_store(uri: str | os.PathLike[str], *, read_only: bool = False) -> Graph
     """
     store = GraphStore(parse_root(uri), read_only=read_only)
     stored = store.refs.read(MAIN)
-    if stored is None:
-        raise NotFound(f"there is no graph at {store.uri}; make one with `omnigraph init`", uri=store.uri)
-    store.graph_id = stored.graph_id or stored.ref.incarnation
-    store.manifest.read(stored.ref)
+    stamp = _stamp(store, known_to_exist=stored is not None)
+    if stamp < CURRENT and not read_only:
+        migrate(store)
+        stored = store.refs.read(MAIN)
+    elif stamp < CURRENT:
+        _read_as_it_is(store)
+    store.graph_id = (stored and stored.graph_id) or store.branch(MAIN).incarnation
     if not read_only:
         recover_all(store)
         store.complete_log()
     return store
+
+
+def _stamp(store: GraphStore, *, known_to_exist: bool) -> int:
+    """The internal schema stamp of the main line; `NotFound` when there is no graph.
+
+    Graphs from before the ref objects have a manifest of an older stamp. A manifest of today's without the ref object
+    of `main` is what an `init` left that died, or is still at work: no graph.
+    """
+    nothing = NotFound(f"there is no graph at {store.uri}; make one with `omnigraph init`", uri=store.uri)
+    try:
+        stamp = read_stamp(store.tables.schema(store.tables.head(MANIFEST)))
+    except TableNotFound:
+        if known_to_exist:
+            raise
+        raise nothing from None
+    refuse_newer(stamp)
+    if stamp == CURRENT and not known_to_exist:
+        raise nothing
+    return stamp
+
+
+def _read_as_it_is(store: GraphStore) -> None:
+    """Read a graph of an older version without changing it."""
+    graph = LegacyGraph(store.objects, store.tables, store.schemas)
+    store.refs = LegacyRefs(store.objects, graph)
+    store.manifest = Manifest(store.tables, graph.read)
+    store.commits = LegacyLog(store.tables, graph, store.manifest)
