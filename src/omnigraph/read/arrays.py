@@ -1,0 +1,88 @@
+"""Small operations on integer arrays that NumPy and Arrow do not have under one name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Codes = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+def combined(values: Any) -> pa.Array:
+    """One array, text with 64-bit offsets so that its total length is not bounded."""
+    if isinstance(values, pa.ChunkedArray):
+        if values.type == pa.string():
+            values = values.cast(pa.large_string())
+        return values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)
+    return values.cast(pa.large_string()) if values.type == pa.string() else values
+
+
+def ranges(starts: Codes, counts: Codes) -> Codes:
+    """`start, start+1, … start+count-1` for each pair, one after the other."""
+    total = int(counts.sum())
+    if total == 0:
+        return np.empty(0, dtype=np.int64)
+    ends = np.cumsum(counts)
+    return np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - counts), counts)
+
+
+def factorize(columns: list[Codes], length: int) -> tuple[Codes, Codes]:
+    """Number the distinct rows of several integer columns.
+
+    Returns the number of each row, and the index of one row for each number. Numbers follow the order of the values,
+    first column first.
+    """
+    if not columns:
+        return np.zeros(length, dtype=np.int64), np.zeros(min(length, 1), dtype=np.int64)
+    key = columns[0]
+    for column in columns[1:]:
+        key = paired(key, column)
+    _, first, numbers = np.unique(key, return_index=True, return_inverse=True)
+    return numbers.astype(np.int64), first.astype(np.int64)
+
+
+def paired(left: Codes, right: Codes) -> Codes:
+    """One integer column that orders as (left, right)."""
+    if len(left) == 0:
+        return left
+    low, high = int(right.min()), int(right.max())
+    width = high - low + 1
+    left_low, left_high = int(left.min()), int(left.max())
+    if (left_high - left_low + 1) * width >= 2**62:
+        left = np.unique(left, return_inverse=True)[1].astype(np.int64)
+        right = np.unique(right, return_inverse=True)[1].astype(np.int64)
+        return paired(left, right) if int(left.max() + 1) * int(right.max() + 1) < 2**62 else _lexical(left, right)
+    return (left - left_low) * width + (right - low)
+
+
+def _lexical(left: Codes, right: Codes) -> Codes:
+    order = np.lexsort((right, left))
+    changed = np.empty(len(order), dtype=np.int64)
+    changed[0] = 0
+    changed[1:] = (np.diff(left[order]) != 0) | (np.diff(right[order]) != 0)
+    out = np.empty(len(order), dtype=np.int64)
+    out[order] = np.cumsum(changed)
+    return out
+
+
+def codes_of(array: pa.Array) -> Codes:
+    """An Arrow integer array without nulls, as codes."""
+    return np.asarray(array.to_numpy(zero_copy_only=False)).astype(np.int64, copy=False)
+
+
+def distinct_codes(codes: Codes) -> tuple[Codes, Codes]:
+    """The distinct codes in order, and for each code its place among them."""
+    if len(codes) < 2 or bool(np.all(codes[1:] > codes[:-1])):
+        return codes, np.arange(len(codes), dtype=np.int64)
+    size = int(codes.max()) + 1
+    if size > 8 * len(codes):
+        distinct, inverse = np.unique(codes, return_inverse=True)
+        return distinct, inverse.astype(np.int64)
+    there = np.zeros(size, dtype=bool)
+    there[codes] = True
+    distinct = np.flatnonzero(there).astype(np.int64)
+    return distinct, (np.cumsum(there) - 1)[codes]

@@ -1,0 +1,108 @@
+"""A thread-safe LRU whose entries are built once, however many threads ask at the same time, and whose size is known."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class CacheReport:
+    """What a cache holds and how it has done."""
+
+    entries: int
+    bytes: int
+    hits: int
+    misses: int
+    evictions: int
+
+
+class SingleFlightCache(Generic[Value]):
+    """Least recently used entries go first when there are too many, or when they take too many bytes.
+
+    Two threads that miss the same key build it once: the second waits for the first. A build that fails is not
+    kept, and every thread that waited gets the failure.
+    """
+
+    def __init__(
+        self,
+        max_entries: int,
+        size_of: Callable[[Value], int],
+        max_bytes: int | None = None,
+    ) -> None:
+        self._max_entries = max_entries
+        self._max_bytes = max_bytes
+        self._size_of = size_of
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[Hashable, Value] = OrderedDict()
+        self._building: dict[Hashable, Future[Value]] = {}
+        self._hits = self._misses = self._evictions = 0
+
+    def peek(self, key: Hashable) -> Value | None:
+        """The entry if it is there. Does not count as a use."""
+        with self._lock:
+            return self._entries.get(key)
+
+    def get(self, key: Hashable, build: Callable[[], Value]) -> Value:
+        """The entry, built if need be."""
+        with self._lock:
+            if key in self._entries:
+                self._hits += 1
+                self._entries.move_to_end(key)
+                return self._entries[key]
+            pending = self._building.get(key)
+            mine: Future[Value] | None = None
+            if pending is None:
+                self._misses += 1
+                mine = self._building[key] = Future()
+        if mine is None:
+            assert pending is not None
+            return pending.result()
+        try:
+            value = build()
+        except BaseException as error:
+            with self._lock:
+                del self._building[key]
+            mine.set_exception(error)
+            raise
+        with self._lock:
+            del self._building[key]
+            self._entries[key] = value
+            self._evict()
+        mine.set_result(value)
+        return value
+
+    def trim(self) -> None:
+        """Count again: entries may have grown since they were put in."""
+        with self._lock:
+            self._evict()
+
+    def report(self) -> CacheReport:
+        """Entries, bytes and counters at this moment."""
+        with self._lock:
+            size = sum(self._size_of(value) for value in self._entries.values())
+            return CacheReport(len(self._entries), size, self._hits, self._misses, self._evictions)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._entries.clear()
+
+    def _evict(self) -> None:
+        while len(self._entries) > self._max_entries:
+            self._drop_oldest()
+        if self._max_bytes is None:
+            return
+        size = sum(self._size_of(value) for value in self._entries.values())
+        while size > self._max_bytes and len(self._entries) > 1:
+            size -= self._size_of(self._drop_oldest())
+
+    def _drop_oldest(self) -> Value:
+        self._evictions += 1
+        return self._entries.popitem(last=False)[1]

@@ -1,0 +1,115 @@
+"""Which form each edge type of a plan is followed in, by cost, and which tables are numbered as a whole because of it.
+
+Costs are rough microseconds. A topology that is in the cache costs nothing, so the first broad query pays for the narrow ones
+after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from omnigraph.query import ir
+from omnigraph.read.caches import ReadCaches
+from omnigraph.read.settings import TraversalMode
+from omnigraph.read.steps import EDGE_STEPS, EdgeStep, ExistsStep, ExpandStep, Plan, ScanStep, every_step
+from omnigraph.read.tables import TableReader
+from omnigraph.schema.catalog import Catalog, EdgeType
+
+LOOKUP = 1000.0
+"""One question to an edge table, whatever its size."""
+LOOKUP_NODE = 15.0
+"""Each node that is asked for."""
+SCAN_EDGE = 0.1
+"""Each edge, when there is no index to ask."""
+BUILD_EDGE = 0.4
+"""Each edge, to build the adjacency."""
+READ_ID = 0.5
+"""Each node, to read and sort the ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeChoice:
+    """How one edge type is followed, and what both ways would cost in microseconds."""
+
+    mode: TraversalMode
+    indexed_cost: float
+    csr_cost: float
+    forced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The physical choices of one run."""
+
+    edges: Mapping[str, EdgeChoice]
+    in_memory: frozenset[str]
+
+    @property
+    def csr_edges(self) -> frozenset[str]:
+        """Edge tables that are followed in memory."""
+        return frozenset(edge for edge, choice in self.edges.items() if choice.mode is TraversalMode.CSR)
+
+
+def choose(
+    plan: Plan, reader: TableReader, catalog: Catalog, caches: ReadCaches, forced: TraversalMode | None
+) -> Choices:
+    """The forms for all edge types of a plan."""
+    steps = [step for step in every_step(plan.steps) if isinstance(step, EDGE_STEPS)]
+    ranked_by_text = _ranked_by_text(plan)
+    choices: dict[str, EdgeChoice] = {}
+    for edge in dict.fromkeys(step.edge for step in steps):
+        own = [step for step in steps if step.edge == edge]
+        indexed = sum(_indexed_cost(step, reader) for step in own)
+        csr = _csr_cost(edge, reader, catalog, caches)
+        by_cost = TraversalMode.CSR if csr <= indexed else TraversalMode.INDEXED
+        mode = TraversalMode.CSR if edge in ranked_by_text else forced or by_cost
+        choices[edge] = EdgeChoice(mode, indexed, csr, forced is not None)
+    in_memory = set(ranked_by_text)
+    for edge, choice in choices.items():
+        if choice.mode is TraversalMode.CSR:
+            in_memory |= {edge, *_node_tables(edge, catalog)}
+    for step in every_step(plan.steps):
+        if isinstance(step, ScanStep) and any(isinstance(p, ir.TextMatch) for p in step.filters):
+            in_memory.add(step.table_key)
+    return Choices(choices, frozenset(in_memory))
+
+
+def _ranked_by_text(plan: Plan) -> set[str]:
+    """Tables whose texts are scored: the scores need the statistics of the whole column."""
+    found: set[str] = set()
+    for operator in plan.upper:
+        if isinstance(operator, ir.Rank) and isinstance(operator.ranking, ir.Bm25):
+            found.add(operator.ranking.table_key)
+        if isinstance(operator, ir.Fuse):
+            both = (operator.ranking.first, operator.ranking.second)
+            found |= {ranking.table_key for ranking in both if isinstance(ranking, ir.Bm25)}
+    return found
+
+
+def _indexed_cost(step: EdgeStep, reader: TableReader) -> float:
+    edges = reader.row_count(step.edge)
+    hops = 1 if isinstance(step, ExistsStep) else step.max_hops
+    reached = step.rows if isinstance(step, ExpandStep) else step.sources
+    # The last frontier is not asked; the ones between grow towards the rows that come out.
+    asked = step.sources if hops == 1 else step.sources + (hops - 1) * max(reached, step.sources)
+    column = "dst" if step.direction is ir.Direction.IN else "src"
+    if not reader.is_indexed(step.edge, column):
+        return hops * (LOOKUP + SCAN_EDGE * edges)
+    return hops * LOOKUP + LOOKUP_NODE * min(asked, hops * edges + 1)
+
+
+def _csr_cost(edge: str, reader: TableReader, catalog: Catalog, caches: ReadCaches) -> float:
+    cost = 0.0
+    if caches.topologies.peek(reader.state(edge)) is None:
+        cost += LOOKUP + BUILD_EDGE * reader.row_count(edge)
+    for table_key in _node_tables(edge, catalog):
+        if caches.nodes.peek(reader.state(table_key)) is None:
+            cost += LOOKUP + READ_ID * reader.row_count(table_key)
+    return cost
+
+
+def _node_tables(edge: str, catalog: Catalog) -> set[str]:
+    edge_type = catalog.table(edge)
+    assert isinstance(edge_type, EdgeType)
+    return {f"node:{edge_type.source}", f"node:{edge_type.target}"}

@@ -1,0 +1,117 @@
+"""Values as integers that sort the same way, and the total order of rows.
+
+Nulls are smallest, then numbers, dates and text in their own order (text by code point), then not-a-number. Whatever is still
+equal is decided by the ids of the bound entities in order of binding, so no two runs can differ.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.query import ir
+from omnigraph.read.arrays import Codes, combined, paired
+from omnigraph.read.frame import EntityCodes, Frame
+from omnigraph.read.ids import text_ranks
+from omnigraph.read.running import Run
+
+
+def order_codes(values: pa.Array) -> Codes:
+    """Integers that are equal for equal values and sort as the values do, nulls first."""
+    values = combined(values)
+    type_ = values.type
+    if pa.types.is_large_string(type_):
+        ranks = text_ranks(values.drop_null() if values.null_count else values)
+    else:
+        plain = values.drop_null() if values.null_count else values
+        numbers = _numbers(plain)
+        if values.null_count == 0 and numbers.dtype == np.int64:
+            return numbers
+        ranks = _dense(numbers)
+    if values.null_count == 0:
+        return ranks
+    codes = np.full(len(values), -1, dtype=np.int64)
+    codes[np.asarray(values.is_valid().to_numpy(zero_copy_only=False))] = ranks
+    return codes
+
+
+def _numbers(values: pa.Array) -> np.ndarray:
+    type_ = values.type
+    if pa.types.is_timestamp(type_):
+        return np.asarray(values.cast(pa.int64()).to_numpy())
+    if pa.types.is_date(type_):
+        return np.asarray(values.cast(pa.int32()).to_numpy()).astype(np.int64)
+    if pa.types.is_boolean(type_):
+        return np.asarray(values.to_numpy(zero_copy_only=False)).astype(np.int64)
+    numbers = np.asarray(values.to_numpy(zero_copy_only=False))
+    if pa.types.is_uint64(type_) or pa.types.is_floating(type_):
+        return numbers
+    return numbers.astype(np.int64)
+
+
+def _dense(numbers: np.ndarray) -> Codes:
+    # np.unique puts not-a-number last and, by default, makes all of them one value; -0.0 equals 0.0.
+    return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+
+
+def column_order(run: Run, frame: Frame, name: str) -> Codes:
+    """The order of a variable's ids, or of a computed column's values."""
+    if name in frame.columns:
+        column = frame.columns[name]
+        if isinstance(column, EntityCodes):
+            return run.space(column.table_key).order(column.codes)
+        return order_codes(column)
+    return run.space_of(name).order(frame.bindings[name])
+
+
+def sort(run: Run, frame: Frame, operator: ir.Sort, limit: int | None) -> Frame:
+    """The rows in their total order, or the first `limit` of them."""
+    if frame.length < 2:
+        return frame
+    keys = [_key(run, frame, key) for key in operator.keys]
+    if limit is not None and keys and limit < frame.length // 4:
+        candidates = _first(keys[0], limit)
+        frame, keys = frame.take(candidates), [key[candidates] for key in keys]
+    keys += [column_order(run, frame, name) for name in operator.tie_break]
+    if not keys:
+        return frame
+    order = total_order(keys, limit)
+    return frame if order is None else frame.take(order)
+
+
+def _key(run: Run, frame: Frame, key: ir.SortKey) -> Codes:
+    if isinstance(key.expr, ir.ColumnRef):
+        codes = column_order(run, frame, key.expr.name)
+    elif isinstance(key.expr, ir.Entity):
+        codes = column_order(run, frame, key.expr.var)
+    else:
+        codes = order_codes(run.evaluate(key.expr, frame))
+    return ~codes if key.descending else codes
+
+
+def _first(key: Codes, count: int) -> Codes:
+    """The rows that can be among the first `count`: those not above the value at that place."""
+    if count == 0:
+        return np.empty(0, dtype=np.int64)
+    last = np.partition(key, count - 1)[count - 1]
+    return np.flatnonzero(key <= last).astype(np.int64)
+
+
+def total_order(keys: list[Codes], limit: int | None = None) -> Codes | None:
+    """Where the rows go; None when they are in order already and all are wanted."""
+    key = keys[0]
+    for more in keys[1:]:
+        key = paired(key, more)
+    if bool(np.all(key[1:] >= key[:-1])):
+        return None if limit is None or limit >= len(key) else np.arange(limit, dtype=np.int64)
+    if limit is not None and limit < len(key) // 4:
+        candidates = _first(key, limit)
+        return candidates[np.argsort(key[candidates], kind="stable")][:limit]
+    order = np.argsort(key, kind="stable")
+    return order if limit is None else order[:limit]
+
+
+def is_null(values: pa.Array) -> np.ndarray:
+    """True where a value is missing."""
+    return np.asarray(pc.is_null(values).to_numpy(zero_copy_only=False))

@@ -1,0 +1,144 @@
+"""The door to reading: run a compiled query on a snapshot, or explain how it would run."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.embed.provider import EmbeddingProvider
+from omnigraph.query import ir
+from omnigraph.query.bind import bind_parameters
+from omnigraph.read.arrow_types import result_schema
+from omnigraph.read.caches import ReadCaches, caches_of
+from omnigraph.read.choice import Choices, choose
+from omnigraph.read.control import CancelToken, MemoryBudget
+from omnigraph.read.execute import execute
+from omnigraph.read.explain import Explanation, explain
+from omnigraph.read.needs import carried_columns
+from omnigraph.read.plan import plan_query
+from omnigraph.read.profile import Profile
+from omnigraph.read.project import project
+from omnigraph.read.result import BATCH_ROWS, Result
+from omnigraph.read.running import Run
+from omnigraph.read.settings import settings_from_environment
+from omnigraph.read.statistics import Statistics
+from omnigraph.read.steps import Plan
+from omnigraph.read.tables import TableReader
+from omnigraph.schema.catalog import Catalog
+
+if TYPE_CHECKING:
+    from omnigraph.ledger.store import GraphStore
+    from omnigraph.ledger.values import Snapshot
+
+
+def run_query(
+    store: GraphStore,
+    snapshot: Snapshot,
+    catalog: Catalog,
+    compiled: ir.ReadQuery,
+    params: Mapping[str, Any] | None = None,
+    *,
+    cancel: CancelToken | None = None,
+    memory_limit: int | None = None,
+    provider: EmbeddingProvider | None = None,
+) -> Result:
+    """Run a read on a snapshot. Every table it looks at is the one that the snapshot pins."""
+    from omnigraph.read.stored import StoredTables
+
+    caches = caches_of(store)
+    reader = StoredTables(store, snapshot, caches)
+    return run_on(
+        reader, catalog, caches, compiled, params, cancel=cancel, memory_limit=memory_limit, provider=provider
+    )
+
+
+def explain_query(
+    store: GraphStore,
+    snapshot: Snapshot,
+    catalog: Catalog,
+    compiled: ir.ReadQuery,
+    params: Mapping[str, Any] | None = None,
+    *,
+    analyze: bool = False,
+    cancel: CancelToken | None = None,
+    memory_limit: int | None = None,
+    provider: EmbeddingProvider | None = None,
+) -> Explanation:
+    """The plan of a read. With `analyze` the query is run, and the plan shows real row counts and times."""
+    from omnigraph.read.stored import StoredTables
+
+    caches = caches_of(store)
+    reader = StoredTables(store, snapshot, caches)
+    if not analyze:
+        plan, choices = _planned(reader, catalog, caches, compiled)
+        return explain(plan, choices, None)
+    result = run_on(
+        reader, catalog, caches, compiled, params, cancel=cancel, memory_limit=memory_limit, provider=provider
+    )
+    found = result.explain()
+    assert found is not None
+    return found
+
+
+def run_on(
+    reader: TableReader,
+    catalog: Catalog,
+    caches: ReadCaches,
+    compiled: ir.ReadQuery,
+    params: Mapping[str, Any] | None = None,
+    *,
+    cancel: CancelToken | None = None,
+    memory_limit: int | None = None,
+    provider: EmbeddingProvider | None = None,
+) -> Result:
+    """Run a read over any tables."""
+    parameters = bind_parameters(compiled.parameters, params or {})
+    profile = Profile()
+    started = time.perf_counter()
+    plan, choices = _planned(reader, catalog, caches, compiled)
+    profile.planning_seconds = time.perf_counter() - started
+    settings = settings_from_environment()
+    run = Run(
+        reader=reader,
+        catalog=catalog,
+        caches=caches,
+        settings=settings,
+        parameters=parameters,
+        now=datetime.datetime.now(datetime.UTC),
+        cancel=cancel or CancelToken(),
+        memory=MemoryBudget(memory_limit if memory_limit is not None else settings.query_memory_bytes),
+        profile=profile,
+        tables=plan.tables,
+        in_memory=choices.in_memory,
+        csr_edges=choices.csr_edges,
+        carried=carried_columns(plan, catalog),
+        provider=provider,
+    )
+    return _result(run, plan, choices, catalog)
+
+
+def _result(run: Run, plan: Plan, choices: Choices, catalog: Catalog) -> Result:
+    frame = execute(run, plan)
+    columns = plan.query.root.columns
+    schema = result_schema(plan.query.columns, catalog)
+    result = Result(
+        plan.query.columns,
+        schema,
+        frame.length,
+        lambda start, stop: project(run, frame.slice(start, stop), columns, schema),
+        lambda: explain(plan, choices, run.profile),
+    )
+    if frame.length <= BATCH_ROWS:
+        # Small results are made at once, so that they outlive the graph they came from.
+        result.to_arrow()
+    return result
+
+
+def _planned(reader: TableReader, catalog: Catalog, caches: ReadCaches, compiled: ir.ReadQuery) -> tuple[Plan, Choices]:
+    """The plan, from the cache when the query and the tables are the same; the choices are made for each run."""
+    states = tuple(reader.state(table_key) for table_key in compiled.reads)
+    # A compiled query is known by identity; the plan holds on to it, so the identity stays its own.
+    plan: Plan = caches.plans.get((id(compiled), states), lambda: plan_query(compiled, Statistics(catalog, reader)))
+    return plan, choose(plan, reader, catalog, caches, settings_from_environment().traversal_mode)
