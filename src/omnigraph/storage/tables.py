@@ -20,6 +20,7 @@ from omnigraph.storage import (
     compaction,
     creating,
     distributed,
+    filling,
     forks,
     history,
     indexes,
@@ -30,6 +31,7 @@ from omnigraph.storage import (
 from omnigraph.storage.compaction import CompactionOptions, CompactionWork, StagedCompaction
 from omnigraph.storage.constants import HANDLE_CACHE_SIZE
 from omnigraph.storage.distributed import WriteTarget
+from omnigraph.storage.filling import Fill
 from omnigraph.storage.filters import Filter
 from omnigraph.storage.handles import Handles, Hook
 from omnigraph.storage.indexes import IndexKind, IndexState, IndexWork
@@ -174,6 +176,10 @@ class TableStore:
     def stage_columns(self, table: TableVersion, **changes: Any) -> StagedWrite:
         """Stage new, renamed, dropped or loosened columns; see `columns.stage_columns`."""
         return columns.stage_columns(self.handles, table, **changes)
+
+    def stage_filled_columns(self, table: TableVersion, fill: Fill, **changes: Any) -> StagedWrite:
+        """Stage new columns with values, and other changes of columns; see `filling.stage_filled_columns`."""
+        return filling.stage_filled_columns(self.handles, table, fill, **changes)
 
     def stage_add_columns(self, table: TableVersion, fields: Sequence[pa.Field]) -> StagedWrite:
         """Stage new all-null columns."""

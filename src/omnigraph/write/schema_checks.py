@@ -1,0 +1,126 @@
+"""Constraints that a schema apply adds, checked against the rows that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from omnigraph.errors import Violation
+from omnigraph.ledger.store import GraphStore
+from omnigraph.ledger.values import Snapshot
+from omnigraph.schema.catalog import Cardinality, Catalog, Check, GraphType, Range
+from omnigraph.schema.migrate import MigrationPlan
+from omnigraph.schema.migration_steps import AddConstraint, Key, Unique
+from omnigraph.storage.values import TableVersion
+from omnigraph.write.schema_facts import pinned
+from omnigraph.write.validate import messages
+from omnigraph.write.validate.collector import Kind, ViolationCollector
+from omnigraph.write.validate.values import Finding, find_failed_checks, find_out_of_range
+
+
+def check_constraints(
+    store: GraphStore, base: Snapshot, accepted: Catalog, desired: Catalog, planned: MigrationPlan
+) -> None:
+    """`ValidationFailed` with every row that a new constraint would break: counted, and the first few named."""
+    before = {type_.id: type_ for type_ in accepted.types()}
+    violations = ViolationCollector()
+    for step in planned.steps:
+        if isinstance(step, AddConstraint) and step.needs_check:
+            old = before[step.type_id]
+            table = pinned(base.pin(old.table_key))
+            _check(store, table, _Names(old, desired.table(step.table_key)), step, violations)
+    violations.raise_if_any("the data that is there")
+
+
+class _Names:
+    """Columns of a table by the names that its properties have in the desired schema."""
+
+    def __init__(self, old: GraphType, new: GraphType | None) -> None:
+        assert new is not None
+        before = {p.id: p.name for p in old.properties}
+        self._before = {p.name: before[p.id] for p in new.properties if p.id in before}
+
+    def column(self, name: str) -> str:
+        return self._before.get(name, name)
+
+
+def _check(
+    store: GraphStore, table: TableVersion, names: _Names, step: AddConstraint, violations: ViolationCollector
+) -> None:
+    constraint = step.constraint
+    if isinstance(constraint, Range | Check):
+        column = names.column(constraint.property)
+        for batch in store.tables.scan(table, columns=["id", column]):
+            values = pa.chunked_array([batch.column(column)])
+            for finding in _value_findings(constraint, values):
+                _add(violations, step.table_key, batch.column("id"), finding)
+    elif isinstance(constraint, Unique | Key):
+        columns = [names.column(name) for name in constraint.properties]
+        _check_unique(store, table, columns, constraint.properties, step.table_key, violations)
+    elif isinstance(constraint, Cardinality):
+        _check_cardinality(store, table, constraint, step.table_key, violations)
+
+
+def _value_findings(constraint: Range | Check, values: pa.ChunkedArray) -> Iterator[Finding]:
+    if isinstance(constraint, Range):
+        yield from find_out_of_range(constraint, values)
+    else:
+        yield from find_failed_checks(constraint, values)
+
+
+def _add(violations: ViolationCollector, table_key: str, ids: pa.Array, finding: Finding) -> None:
+    violations.add_rows(
+        finding.kind,
+        table_key,
+        finding.rows,
+        lambda row: Violation(
+            finding.kind, table_key, finding.message(row), row_id=ids[row].as_py(), property=finding.property
+        ),
+        len(finding.rows),
+    )
+
+
+def _check_unique(
+    store: GraphStore,
+    table: TableVersion,
+    columns: Sequence[str],
+    names: Sequence[str],
+    table_key: str,
+    violations: ViolationCollector,
+) -> None:
+    """Rows that share a tuple; a tuple with a null in it is exempt."""
+    listed = ", ".join(_quoted(column) for column in columns)
+    present = " and ".join(f"{_quoted(column)} is not null" for column in columns)
+    query = (
+        f"select min(id) as first, max(id) as last, count(*) as n, {listed} from rows where {present} "
+        f"group by {listed} having count(*) > 1 order by first"
+    )
+    for row in _relational(store, table, ["id", *columns], query):
+        values = [row[column] for column in columns]
+        message = messages.not_unique(tuple(names), values, row["first"])
+        violation = Violation(Kind.UNIQUE, table_key, message, row_id=row["last"], property=", ".join(names))
+        violations.add_many(Kind.UNIQUE, table_key, row["n"] - 1, [violation])
+
+
+def _check_cardinality(
+    store: GraphStore, table: TableVersion, rule: Cardinality, table_key: str, violations: ViolationCollector
+) -> None:
+    upper = f" or count(*) > {rule.max}" if rule.max is not None else ""
+    query = f"select src, count(*) as n from rows group by src having count(*) < {rule.min}{upper} order by src"
+    for row in _relational(store, table, ["src"], query):
+        message = messages.cardinality(rule, row["src"], row["n"])
+        violations.add(Violation(Kind.CARDINALITY, table_key, message, row_id=None))
+
+
+def _relational(store: GraphStore, table: TableVersion, columns: Sequence[str], query: str) -> list[dict[str, object]]:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.register("rows", store.tables.scan(table, columns=list(dict.fromkeys(columns))))
+        found: list[dict[str, object]] = connection.sql(query).to_arrow_table().to_pylist()
+    return found
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
