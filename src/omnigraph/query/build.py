@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from typing import Any
 
 from lark import Token, Transformer, v_args
@@ -13,11 +11,10 @@ from omnigraph.diagnostics import Diagnostic, Span
 from omnigraph.query import syntax
 from omnigraph.query.syntax import LiteralKind
 from omnigraph.query.tokens import span_of
+from omnigraph.schema.literals import BadEscape, decode_string
 
 MAX_INTEGER_DIGITS = 30
 """More digits than any type holds; Python itself refuses to read numbers of thousands of digits."""
-
-_BAD_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|(\\.)', re.DOTALL)
 
 
 class SyntaxProblem(Exception):
@@ -57,7 +54,7 @@ class SyntaxBuilder(Transformer[Any, Any]):
     def float(self, token: Token) -> syntax.Literal:
         value = float(token.value)
         if math.isinf(value):
-            raise SyntaxProblem(f"the number {token.value} is too large", span_of(token))
+            raise SyntaxProblem("the number is too large for a float", span_of(token))
         return syntax.Literal(value, LiteralKind.FLOAT, token.value, span_of(token))
 
     def boolean(self, token: Token) -> syntax.Literal:
@@ -117,7 +114,8 @@ class SyntaxBuilder(Transformer[Any, Any]):
         self, variable: Token, type_: syntax.Name, properties: tuple[tuple[syntax.PropertyValue, ...], Span] | None
     ) -> syntax.Bind:
         values, last = properties if properties is not None else ((), type_.span)
-        return syntax.Bind(_variable(variable), type_, values, _cover(span_of(variable), last))
+        body = None if properties is None else last
+        return syntax.Bind(_variable(variable), type_, values, _cover(span_of(variable), last), body)
 
     def bounds(
         self, opening: Token, low: Token | None, comma: Token | None, high: Token | None, closing: Token
@@ -160,8 +158,8 @@ class SyntaxBuilder(Transformer[Any, Any]):
     def filter(self, expression: syntax.Expression) -> syntax.FilterClause:
         return syntax.FilterClause(expression, expression.span)
 
-    def match(self, *clauses: syntax.Clause) -> tuple[syntax.Clause, ...]:
-        return clauses
+    def match(self, keyword: Token, *rest: Any) -> tuple[tuple[syntax.Clause, ...], Span]:
+        return tuple(rest[:-1]), _cover(span_of(keyword), span_of(rest[-1]))
 
     # --- the rest of a read
 
@@ -169,37 +167,45 @@ class SyntaxBuilder(Transformer[Any, Any]):
         last = expression.span if alias is None else alias.span
         return syntax.Projection(expression, alias, _cover(expression.span, last))
 
-    def return_block(self, *projections: syntax.Projection) -> tuple[syntax.Projection, ...]:
-        return projections
+    def return_block(self, keyword: Token, *rest: Any) -> tuple[tuple[syntax.Projection, ...], Span]:
+        return tuple(rest[:-1]), _cover(span_of(keyword), span_of(rest[-1]))
 
     def order_key(self, expression: syntax.Expression, direction: Token | None) -> syntax.OrderKey:
         if direction is None:
             return syntax.OrderKey(expression, None, expression.span)
         return syntax.OrderKey(expression, direction.type == "DESC", _cover(expression.span, span_of(direction)))
 
-    def order(self, *keys: syntax.OrderKey) -> tuple[syntax.OrderKey, ...]:
-        return keys
+    def order(self, keyword: Token, *rest: Any) -> tuple[tuple[syntax.OrderKey, ...], Span]:
+        return tuple(rest[:-1]), _cover(span_of(keyword), span_of(rest[-1]))
 
-    def limit(self, value: syntax.Expression) -> syntax.Expression:
-        return value
+    def limit(self, keyword: Token, value: syntax.Expression) -> tuple[syntax.Expression, Span]:
+        return value, _cover(span_of(keyword), value.span)
 
     def read(
         self,
-        clauses: tuple[syntax.Clause, ...],
-        projections: tuple[syntax.Projection, ...],
-        order: tuple[syntax.OrderKey, ...] | None,
-        limit: syntax.Expression | None,
+        match: tuple[tuple[syntax.Clause, ...], Span],
+        projections: tuple[tuple[syntax.Projection, ...], Span],
+        order: tuple[tuple[syntax.OrderKey, ...], Span] | None,
+        limit: tuple[syntax.Expression, Span] | None,
     ) -> syntax.Read:
-        first = clauses[0].span if clauses else projections[0].span
-        last = limit.span if limit is not None else order[-1].span if order else projections[-1].span
-        return syntax.Read(clauses, projections, order or (), limit, _cover(first, last))
+        spans = [part[1] for part in (match, projections, order, limit) if part is not None]
+        return syntax.Read(
+            match[0],
+            projections[0],
+            () if order is None else order[0],
+            None if limit is None else limit[0],
+            _cover(spans[0], spans[-1]),
+            match[1],
+            projections[1],
+            None if order is None else order[1],
+        )
 
     # --- mutations
 
     def insert(
         self, keyword: Token, type_: syntax.Name, properties: tuple[tuple[syntax.PropertyValue, ...], Span]
     ) -> syntax.Insert:
-        return syntax.Insert(type_, properties[0], _cover(span_of(keyword), properties[1]))
+        return syntax.Insert(type_, properties[0], _cover(span_of(keyword), properties[1]), properties[1])
 
     def update(
         self,
@@ -210,7 +216,8 @@ class SyntaxBuilder(Transformer[Any, Any]):
     ) -> syntax.Update:
         if not properties[0]:
             raise SyntaxProblem("`set` needs at least one assignment", properties[1])
-        return syntax.Update(type_, properties[0], predicate, _cover(span_of(keyword), predicate.span))
+        span = _cover(span_of(keyword), predicate.span)
+        return syntax.Update(type_, properties[0], predicate, span, properties[1])
 
     def delete(self, keyword: Token, type_: syntax.Name, predicate: syntax.Expression) -> syntax.Delete:
         return syntax.Delete(type_, predicate, _cover(span_of(keyword), predicate.span))
@@ -274,16 +281,13 @@ def _integer(token: Token) -> int:
 
 def _string(token: Token) -> syntax.Literal:
     span = span_of(token)
-    for match in _BAD_ESCAPE.finditer(token.value):
-        if match.group(1):
-            start = span.start + match.start()
-            column = span.column + match.start()
-            raise SyntaxProblem(
-                f"unknown escape `{match.group(1)}` in a string",
-                Span(start, start + len(match.group(1)), span.line, column),
-                'the escapes are \\" \\\\ \\/ \\b \\f \\n \\r \\t and \\uXXXX',
-            )
-    value = json.loads(token.value, strict=False) if "\\" in token.value else token.value[1:-1]
+    try:
+        value = decode_string(token.value)
+    except BadEscape as error:
+        start, column = span.start + error.offset, span.column + error.offset
+        place = Span(start, start + error.length, span.line, column)
+        hint = 'the escapes are \\" \\\\ \\/ \\b \\f \\n \\r \\t and \\uXXXX'
+        raise SyntaxProblem(str(error), place, hint) from None
     if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        raise SyntaxProblem("the string holds half of a surrogate pair, which is no character", span)
+        raise SyntaxProblem("the string holds half of a surrogate pair, which is not a character", span)
     return syntax.Literal(value, LiteralKind.STRING, token.value, span)

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import InternalError
 from omnigraph.query import ir
-from omnigraph.query.numbers import compare_numbers, unify_integers
+from omnigraph.query.numbers import compare_numbers, members_like
 from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.types import EntityType, ValueType
 
@@ -208,7 +208,7 @@ def _in_constant(item: Any, items: pa.Scalar) -> Any:
         if not (_is_numeric(item.type) and _is_numeric(known.type)):
             item, known = _same_type(item, known)
         elif pa.types.is_integer(item.type) and pa.types.is_integer(known.type):
-            item, known = unify_integers(item, known)
+            item, known = members_like(item, known)
         else:
             # Python compares integers and floats by their exact value.
             wanted = set(known.to_pylist())

@@ -16,6 +16,7 @@ order, each as soon as one of its ends is bound: `Expand` from the source (`out`
 that is bound, or `both` for `<edge>`. `to_bound` is set when both ends are bound, `$p knows $p` included. A component
 without traversals is a bare `Scan`. Components are joined by `Join`, in the order of their first variable; they share
 no variable, so this is a product. A `Filter` stands directly above the operator that binds the last variable it needs.
+A `TextMatch` is always the whole predicate of a `Filter`, never a part of one.
 A declared variable that is reached by an `Expand` has no scan of its own: the edge type fixes its type. A match block
 that binds nothing starts from `Unit`.
 

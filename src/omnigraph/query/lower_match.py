@@ -11,7 +11,8 @@ from omnigraph.query.typing import variables_of
 
 def lower_block(block: Block, outer: tuple[str, ...] = ()) -> ir.Operator:
     """The operators of one block. `outer` are variables that are bound around it (inside `not { }`)."""
-    pending = [clause.predicate for clause in block.clauses if isinstance(clause, Condition)]
+    conditions = [clause.predicate for clause in block.clauses if isinstance(clause, Condition)]
+    pending = [predicate for condition in conditions for predicate in _searches_apart(condition)]
     tree: ir.Operator | None = None
     bound: set[str] = set()
     if outer:
@@ -32,6 +33,16 @@ def lower_block(block: Block, outer: tuple[str, ...] = ()) -> ir.Operator:
         if isinstance(clause, Without):
             tree = ir.AntiJoin(tree, lower_block(clause.block, clause.outer), clause.outer)
     return tree
+
+
+def _searches_apart(condition: ir.Expr) -> list[ir.Expr]:
+    """A text search is always the whole predicate of a filter: those joined by `and` with others are taken out."""
+    if not isinstance(condition, ir.And):
+        return [condition]
+    searches: list[ir.Expr] = [item for item in condition.items if isinstance(item, ir.TextMatch)]
+    others = tuple(item for item in condition.items if not isinstance(item, ir.TextMatch))
+    rest: list[ir.Expr] = [ir.And(others)] if len(others) > 1 else list(others)
+    return rest + searches
 
 
 def tables_of(block: Block) -> set[str]:

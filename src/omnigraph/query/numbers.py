@@ -46,26 +46,19 @@ def compare_numbers(op: CompareOp, left: Any, right: Any) -> Any:
     return _integer_with_float(op, left, right.cast(pa.float64()))
 
 
-def unify_integers(left: Any, right: Any) -> tuple[Any, Any]:
-    """Both arrays in one integer type that keeps equality. A value that the other side cannot have becomes null."""
-    if pa.types.is_uint64(left.type) == pa.types.is_uint64(right.type):
-        target = pa.uint64() if pa.types.is_uint64(left.type) else pa.int64()
-        return left.cast(target), right.cast(target)
-    if pa.types.is_uint64(left.type):
-        return left, _non_negative(right)
-    return _in_int64(left, right)
+def members_like(items: Any, members: Any) -> tuple[Any, Any]:
+    """Integer items and the members of a list in one type, for a membership test.
 
-
-def _in_int64(left: Any, right: Any) -> tuple[Any, Any]:
-    limit = pa.scalar(2**63 - 1, pa.uint64())
-    fitting = pc.if_else(pc.less_equal(right, limit), right, pa.scalar(None, pa.uint64()))
-    return left.cast(pa.int64()), fitting.drop_null().cast(pa.int64())
-
-
-def _non_negative(values: Any) -> Any:
-    signed = values.cast(pa.int64())
-    kept = pc.if_else(pc.greater_equal(signed, pa.scalar(0, pa.int64())), signed, pa.scalar(None, pa.int64()))
-    return kept.drop_null().cast(pa.uint64())
+    Members that the items cannot be equal to, because their type does not reach so far, are left out.
+    """
+    if pa.types.is_uint64(items.type) == pa.types.is_uint64(members.type):
+        target = pa.uint64() if pa.types.is_uint64(items.type) else pa.int64()
+        return items.cast(target), members.cast(target)
+    if pa.types.is_uint64(items.type):
+        signed = members.cast(pa.int64())
+        return items, signed.filter(pc.greater_equal(signed, pa.scalar(0, pa.int64()))).cast(pa.uint64())
+    reachable = members.filter(pc.less_equal(members, pa.scalar(2**63 - 1, pa.uint64())))
+    return items.cast(pa.int64()), reachable.cast(pa.int64())
 
 
 def _integers(op: CompareOp, left: Any, right: Any) -> Any:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.diagnostics import Diagnostic, QueryParseError, Span, did_you_mean
 from omnigraph.query import syntax
 from omnigraph.query.parse_errors import unexpected_end, unexpected_token
-from omnigraph.query.tokens import KEYWORDS, MAX_NESTING, classify, deepest, parser, span_of, split_queries, tokenize
+from omnigraph.query.tokens import (
+    KEYWORDS,
+    MAX_NESTING,
+    WORD_TOKENS,
+    classify,
+    deepest,
+    parser,
+    span_of,
+    split_queries,
+    tokenize,
+)
 
 if TYPE_CHECKING:
     from lark import Token
@@ -27,30 +38,61 @@ ANNOTATIONS = ("description", "instruction")
 _START = Span(0, 1, 1, 1)
 
 
+@dataclass(frozen=True, slots=True)
+class BrokenQuery:
+    """A query that does not parse. `name` is None when not even that could be read."""
+
+    name: str | None
+    diagnostics: tuple[Diagnostic, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedText:
+    """What could be read of a text: the queries that hold, those that do not, and all findings in text order."""
+
+    queries: tuple[syntax.Query, ...]
+    broken: tuple[BrokenQuery, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+
 def parse_queries(source: str, filename: str = "<query>") -> syntax.QueryFile:
     """Parse a `.gq` text. Raises `QueryParseError` with at least one finding for each query that is broken."""
+    parsed = parse_tolerantly(source)
+    if parsed.diagnostics:
+        raise QueryParseError(parsed.diagnostics, source[:MAX_SOURCE_LENGTH], filename)
+    return syntax.QueryFile(parsed.queries, source, filename)
+
+
+def parse_tolerantly(source: str) -> ParsedText:
+    """Parse what can be parsed. Never raises; reports at most `MAX_ERRORS` findings."""
     if len(source) > MAX_SOURCE_LENGTH:
         message = f"the text is {len(source)} characters long; at most {MAX_SOURCE_LENGTH} are allowed"
-        raise QueryParseError([Diagnostic("Q000", message, _START, hint="split the file")], source[:80], filename)
+        return ParsedText((), (), (Diagnostic("Q000", message, _START, hint="split the file"),))
     queries: list[syntax.Query] = []
-    problems: list[Diagnostic] = []
+    broken: list[BrokenQuery] = []
+    seen: dict[str, int] = {}
     for chunk in split_queries(tokenize(source)):
         outcome = _parse_chunk(chunk)
         if isinstance(outcome, Diagnostic):
-            problems.append(outcome)
-            if len(problems) == MAX_ERRORS:
-                break
+            broken.append(BrokenQuery(_name_of(chunk), (outcome,)))
         else:
-            queries.append(outcome)
-            problems.extend(_problems(outcome))
-    if not queries and not problems:
+            problems = [*_duplicate(outcome, seen), *_problems(outcome)]
+            if problems:
+                broken.append(BrokenQuery(outcome.name.text, tuple(problems)))
+            else:
+                queries.append(outcome)
+        if len(broken) == MAX_ERRORS:
+            break
+    found = sorted((d for each in broken for d in each.diagnostics), key=lambda each: each.span.start)
+    if not queries and not broken:
         hint = "write `query name { match { … } return { … } }`"
-        problems.append(Diagnostic("Q000", "there is no query in this text", _START, hint=hint))
-    problems.extend(_duplicates(queries))
-    if problems:
-        problems.sort(key=lambda problem: problem.span.start)
-        raise QueryParseError(problems[:MAX_ERRORS], source, filename)
-    return syntax.QueryFile(tuple(queries), source, filename)
+        found.append(Diagnostic("Q000", "there is no query in this text", _START, hint=hint))
+    return ParsedText(tuple(queries), tuple(broken), tuple(found[:MAX_ERRORS]))
+
+
+def _name_of(tokens: Sequence[Token]) -> str | None:
+    named = len(tokens) > 1 and tokens[0].type == "QUERY" and tokens[1].type in WORD_TOKENS
+    return str(tokens[1].value) if named else None
 
 
 def _parse_chunk(tokens: Sequence[Token]) -> syntax.Query | Diagnostic:
@@ -121,7 +163,20 @@ def _mixing(name: str, mutation: syntax.Mutation) -> list[Diagnostic]:
 
 
 def _count_clauses(clauses: Sequence[syntax.Clause]) -> int:
-    return sum(1 + (_count_clauses(c.clauses) if isinstance(c, syntax.NotBlock) else 0) for c in clauses)
+    """Clauses, and searches joined by `and` within one, since each becomes a step of the plan."""
+    count = 0
+    for clause in clauses:
+        count += 1
+        if isinstance(clause, syntax.NotBlock):
+            count += _count_clauses(clause.clauses)
+        elif isinstance(clause, syntax.FilterClause) and isinstance(clause.expression, syntax.And):
+            count += _count_calls(clause.expression)
+    return count
+
+
+def _count_calls(conjunction: syntax.And) -> int:
+    inner = (_count_calls(item) for item in conjunction.items if isinstance(item, syntax.And))
+    return sum(isinstance(item, syntax.Call) for item in conjunction.items) + sum(inner)
 
 
 def _bare_names(clauses: Sequence[syntax.Clause]) -> list[Diagnostic]:
@@ -154,13 +209,10 @@ def _first_reference(expression: syntax.Expression) -> syntax.Reference | None:
             return None
 
 
-def _duplicates(queries: Sequence[syntax.Query]) -> list[Diagnostic]:
-    problems: list[Diagnostic] = []
-    seen: dict[str, syntax.Query] = {}
-    for query in queries:
-        name = query.name.text
-        if name in seen:
-            message = f"query `{name}` is defined twice; the first one is on line {seen[name].name.span.line}"
-            problems.append(Diagnostic("Q000", message, query.name.span, hint="rename one of them"))
-        seen.setdefault(name, query)
-    return problems
+def _duplicate(query: syntax.Query, seen: dict[str, int]) -> list[Diagnostic]:
+    name, span = query.name.text, query.name.span
+    if name not in seen:
+        seen[name] = span.line
+        return []
+    message = f"query `{name}` is defined twice; the first one is on line {seen[name]}"
+    return [Diagnostic("Q000", message, span, hint="rename one of them")]

@@ -152,6 +152,7 @@ class Bind:
     type: Name
     properties: tuple[PropertyValue, ...]
     span: Span = field(compare=False)
+    body_span: Span | None = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +255,9 @@ class Read:
     order: tuple[OrderKey, ...]
     limit: Expression | None
     span: Span = field(compare=False)
+    match_span: Span = field(compare=False)
+    return_span: Span = field(compare=False)
+    order_span: Span | None = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +267,7 @@ class Insert:
     type: Name
     assignments: tuple[PropertyValue, ...]
     span: Span = field(compare=False)
+    body_span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +278,7 @@ class Update:
     assignments: tuple[PropertyValue, ...]
     predicate: Expression
     span: Span = field(compare=False)
+    body_span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,8 @@ _CLOSERS = frozenset({"RPAREN", "RBRACE", "RBRACKET"})
 _OPERAND_FOLLOWS = _COMPARISONS | _WORD_OPERATORS | {"LPAREN", "LBRACKET", "COMMA", "AND", "OR", "NOT", "COLON", "DOT"}
 """After one of these a variable is an operand, so it does not start a traversal."""
 
+_OPERAND_STARTS = frozenset({"STRING", "INTEGER", "FLOAT", "LBRACKET", "LPAREN", "VARIABLE", "PARAMETER", "NAME"})
+
 MAX_NESTING = 64
 """Brackets and negations within each other."""
 
@@ -169,9 +171,7 @@ def _is_edge_word(tokens: Sequence[Token], index: int) -> bool:
 
 def _is_not_property(tokens: Sequence[Token], index: int) -> bool:
     """`where not in [1, 2]`: here `not` is the property."""
-    if _type(tokens, index + 1) not in _WORD_OPERATORS:
-        return False
-    return _type(tokens, index + 2) not in _COMPARISONS | _WORD_OPERATORS
+    return _type(tokens, index + 1) in _WORD_OPERATORS and _type(tokens, index + 2) in _OPERAND_STARTS
 
 
 def _edge_close(tokens: Sequence[Token], index: int) -> int | None:

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 def check_comparison(checker: ExpressionChecker, comparison: syntax.Comparison) -> ir.Expr | None:
     """`left operator right` as a typed condition."""
+    if comparison.operator is syntax.Operator.IN and _has_parameters(comparison.right):
+        return _any_of(checker, comparison, comparison.left, comparison.right)
+    if comparison.operator is syntax.Operator.CONTAINS and _has_parameters(comparison.left):
+        return _any_of(checker, comparison, comparison.right, comparison.left)
     left, right = checker.value(comparison.left), checker.value(comparison.right)
     if left is None or right is None:
         return None
@@ -56,6 +60,42 @@ def equals(checker: ExpressionChecker, left: ir.Prop, right: ir.Expr, span: Span
         needle = _adapted(checker, right, ScalarType(left.type.item), span)
         return None if needle is None else ir.Contains(left, needle)
     return _ordered(checker, ir.CompareOp.EQ, left, right, span, span)
+
+
+def _has_parameters(expression: syntax.Expression) -> bool:
+    """Whether this is a list literal with something in it that is known only when the query runs."""
+    if not isinstance(expression, syntax.ListLiteral):
+        return False
+    return any(
+        isinstance(item, syntax.Variable) or (isinstance(item, syntax.Call) and item.function.text == "now")
+        for item in expression.items
+    )
+
+
+def _any_of(
+    checker: ExpressionChecker,
+    comparison: syntax.Comparison,
+    item: syntax.Expression,
+    members: syntax.Expression,
+) -> ir.Expr | None:
+    """`x in [$a, $b]`: equal to one of them, which is the same in three-valued logic."""
+    assert isinstance(members, syntax.ListLiteral)
+    checked = checker.value(item)
+    constants = checker.constants()
+    tests: list[ir.Expr] = []
+    for each in members.items:
+        value = constants.value(each)
+        if value is None or checked is None:
+            return None
+        if _is_null(value):
+            checker.problem(codes.OPERAND_TYPE, "a list cannot hold null", each.span)
+            return None
+        single = syntax.Comparison(syntax.Operator.EQ, item, each, comparison.span)
+        test = _compare(checker, single, checked, value)
+        if test is None:
+            return None
+        tests.append(test)
+    return ir.Or(tuple(tests)) if len(tests) > 1 else tests[0]
 
 
 def _is_null(expr: ir.Expr) -> bool:

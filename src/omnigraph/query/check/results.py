@@ -12,6 +12,9 @@ from omnigraph.query.check.scope import Scope
 from omnigraph.query.typing import STRING, children, is_nullable, type_of
 from omnigraph.schema.types import INTEGERS, ListType, ScalarType, VectorType, is_blob
 
+MAX_RANKINGS = 50
+"""Different rankings in one query: each is a step of the plan."""
+
 
 @dataclass(frozen=True, slots=True)
 class OrderedBy:
@@ -203,16 +206,30 @@ def _check_grouped(expr: ir.Expr, keys: set[ir.Expr], span: Span, scope: Scope) 
 def _check_rankings(
     read: syntax.Read, columns: list[ir.Column], order: list[tuple[syntax.OrderKey, OrderedBy]], scope: Scope
 ) -> None:
-    if read.limit is not None:
-        return
     expressions = [column.expr for column in columns] + [checked.expr for _, checked in order]
     spans = [p.expression for p in read.projections] + [key.expression for key in read.order]
+    rankings: set[ir.Expr] = set()
+    for expr in expressions:
+        _collect_rankings(expr, rankings)
+    if len(rankings) > MAX_RANKINGS:
+        message = f"the query computes {len(rankings)} different rankings; at most {MAX_RANKINGS} are allowed"
+        scope.problems.add(codes.EXPRESSION_SIZE, message, spans[0].span)
+    if read.limit is not None:
+        return
     if any(_has(expr, ir.Rrf) for expr in expressions):
         span = _call_span(spans, "rrf")
         scope.problems.add(codes.RRF_WITHOUT_LIMIT, "`rrf` needs a `limit`", span, "add `limit 10`")
     elif any(_has(expr, ir.Nearest) for expr in expressions):
         span = _call_span(spans, "nearest")
         scope.problems.add(codes.NEAREST_WITHOUT_LIMIT, "`nearest` needs a `limit`", span, "add `limit 10`")
+
+
+def _collect_rankings(expr: ir.Expr, found: set[ir.Expr]) -> None:
+    if isinstance(expr, ir.Nearest | ir.Bm25 | ir.Rrf):
+        found.add(expr)
+        return
+    for child in children(expr):
+        _collect_rankings(child, found)
 
 
 def _has(expr: ir.Expr, kind: type) -> bool:
