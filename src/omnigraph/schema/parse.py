@@ -17,7 +17,7 @@ from omnigraph.diagnostics import Diagnostic, SchemaError, Span
 from omnigraph.schema.limits import MAX_DIAGNOSTICS, MAX_RETRIES, MAX_SOURCE_LENGTH
 from omnigraph.schema.source import Lines, without_text
 from omnigraph.schema.syntax import Declaration, SchemaFile
-from omnigraph.schema.syntax_errors import explain
+from omnigraph.schema.syntax_errors import explain, is_cut_short
 from omnigraph.schema.tree import TreeBuilder
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class _Piece:
             except UnexpectedInput as error:
                 diagnostic = explain(error, self._source, self._structure, self._start, self._end, self._lines)
                 self.diagnostics.append(diagnostic)
-                line = self._bad_item_line(diagnostic.span)
+                line = None if is_cut_short(error) else self._bad_item_line(diagnostic.span)
                 if line is None:
                     return
                 first, last = line

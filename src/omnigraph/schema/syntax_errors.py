@@ -46,15 +46,9 @@ _READABLE = {
 
 def explain(error: UnexpectedInput, source: str, structure: str, start: int, end: int, lines: Lines) -> Diagnostic:
     """The diagnostic for a parser's error within `source[start:end]`."""
-    from lark.exceptions import UnexpectedToken
-
-    if isinstance(error, UnexpectedToken):
-        at_end = error.token.type == "$END"
-        expected = set(error.accepts or error.expected)
-    else:
-        at_end = False
-        expected = set(getattr(error, "allowed", None) or ())
-    if at_end:
+    expected: set[str] = set(getattr(error, "accepts", None) or getattr(error, "expected", None) or ())
+    expected |= set(getattr(error, "allowed", None) or ())
+    if is_cut_short(error):
         return _cut_short(expected, source, structure, start, end, lines)
     position = start + (error.pos_in_stream or 0)
     lexical = _lexical(source, position, lines)
@@ -62,11 +56,16 @@ def explain(error: UnexpectedInput, source: str, structure: str, start: int, end
         return lexical
     match = _WORD.match(source, position)
     word = match.group() if match else ""
-    hint = did_you_mean(word, _KEYWORDS) if expected & _STARTS else None
-    if word == ";":
+    hint = did_you_mean(word, _KEYWORDS) if expected & _STARTS and "NAME" not in expected else None
+    if word == ";" and "RBRACE" in expected:
         hint = "items are separated by white space or a comma"
     span = lines.span(position, position + len(word))
     return Diagnostic("S100", f"{_wanted(expected)}, found `{word}`", span, hint=hint)
+
+
+def is_cut_short(error: UnexpectedInput) -> bool:
+    """Whether the text ended where more was expected."""
+    return getattr(getattr(error, "token", None), "type", None) == "$END"
 
 
 def _cut_short(expected: set[str], source: str, structure: str, start: int, end: int, lines: Lines) -> Diagnostic:
@@ -88,8 +87,8 @@ def _lexical(source: str, position: int, lines: Lines) -> Diagnostic | None:
     if source.startswith("/*", position):
         return Diagnostic("S103", "this comment is never closed", lines.span(position, position + 2), hint="add `*/`")
     if character == '"' and not _STRING.match(source, position):
-        line_end = source.find("\n", position)
-        span = lines.span(position, len(source) if line_end < 0 else line_end)
+        line = source[position:].split("\n", 1)[0]
+        span = lines.span(position, position + len(line.rstrip()))
         return Diagnostic("S102", "this string is not closed on its line", span, hint='add `"`; a line break is `\\n`')
     if _KNOWN_CHARACTER.match(character):
         return None
@@ -103,6 +102,8 @@ def _lexical(source: str, position: int, lines: Lines) -> Diagnostic | None:
 
 
 def _wanted(expected: set[str]) -> str:
+    if "NAME" in expected:
+        expected = expected - _STARTS - {"IMPLEMENTS"}  # there they are names as well
     if expected >= _STARTS:
         rest = expected - _STARTS - {"$END"}
         return "expected " + _any_of({_READABLE[name] for name in rest} | {"a declaration"})
