@@ -63,6 +63,7 @@ class LegacyGraph:
         self.refs = Refs(objects)
         self.schema = _read_schema(objects, schemas)
         self.lines = {fork.name: fork for fork in tables.list_forks(MANIFEST) if not fork.name.startswith(RUN_PREFIX)}
+        self._branches: dict[str | None, BranchRef] = {}
         self._log = _read_log(tables)
 
     def branches(self) -> list[BranchRef]:
@@ -71,12 +72,14 @@ class LegacyGraph:
 
     def branch(self, line: str | None) -> BranchRef:
         """The branch of a line: as its ref object says, if a migration has made one already."""
-        stored = self.refs.get(line or MAIN)
-        if stored is not None:
-            return stored
-        if line is None:
-            return BranchRef(MAIN, _mint("branch", MAIN), None)
-        fork = self.lines[line]
+        if line not in self._branches:
+            self._branches[line] = self.refs.get(line or MAIN) or self._branch(line)
+        return self._branches[line]
+
+    def _branch(self, line: str | None) -> BranchRef:
+        fork = self.lines.get(line) if line is not None else None
+        if line is None or fork is None:
+            return BranchRef(line or MAIN, _mint("branch", line or MAIN, self.schema.digest), line)
         source = self.branch(fork.parent_branch if fork.parent_branch in self.lines else None)
         return BranchRef(
             name=line,
@@ -135,9 +138,7 @@ class LegacyGraph:
     def commit(self, row: Row) -> GraphCommit:
         """A commit as an old log has it, with what old graphs did not record filled in."""
         line = row["manifest_branch"]
-        known = (
-            self.branch(line) if line is None or line in self.lines else BranchRef(line, _mint("branch", line), line)
-        )
+        known = self.branch(line)
         return GraphCommit(
             **{name: row[name] for name in _LOG_COLUMNS},
             kind=WriterKind(row["kind"]) if row.get("kind") else WriterKind.MUTATION,
@@ -165,7 +166,7 @@ class LegacyGraph:
                 f"the manifest of this old graph publishes {key}, and "
                 + (f"`{CURRENT_SOURCE}` does not declare it" if graph_type is None else "says nowhere where it is")
             )
-        owner = self.branch(line).incarnation if line is None or line in self.lines else _mint("branch", line)
+        owner = self.branch(line).incarnation
         return TablePin(key, graph_type.id, location, line, row["table_version"], row["row_count"] or 0, owner)
 
     def _committed_at(self, line: str | None, version: int) -> int:
