@@ -230,8 +230,8 @@ class SyntaxBuilder(Transformer[Any, Any]):
     def named_type(self, name: syntax.Name) -> syntax.TypeName:
         return syntax.TypeName(name, None, False, name.span)
 
-    def sized_type(self, name: syntax.Name, size: Token) -> syntax.TypeName:
-        return syntax.TypeName(name, _integer(size), False, _cover(name.span, span_of(size)))
+    def sized_type(self, name: syntax.Name, size: Token, closing: Token) -> syntax.TypeName:
+        return syntax.TypeName(name, _integer(size), False, _cover(name.span, span_of(closing)))
 
     def list_type(self, opening: Token, name: syntax.Name, closing: Token) -> syntax.TypeName:
         return syntax.TypeName(name, None, True, _cover(span_of(opening), span_of(closing)))
@@ -243,8 +243,8 @@ class SyntaxBuilder(Transformer[Any, Any]):
     def parameters(self, *parameters: syntax.Parameter | None) -> tuple[syntax.Parameter, ...]:
         return tuple(parameter for parameter in parameters if parameter is not None)
 
-    def annotation(self, at: Token, name: syntax.Name, value: Token) -> syntax.Annotation:
-        return syntax.Annotation(name, _string(value), _cover(span_of(at), span_of(value)))
+    def annotation(self, at: Token, name: syntax.Name, value: Token, closing: Token) -> syntax.Annotation:
+        return syntax.Annotation(name, _string(value), _cover(span_of(at), span_of(closing)))
 
     def query(
         self, keyword: Token, name: syntax.Name, parameters: tuple[syntax.Parameter, ...] | None, *rest: Any

@@ -67,7 +67,7 @@ def parse_tolerantly(source: str) -> ParsedText:
     """Parse what can be parsed. Never raises; reports at most `MAX_ERRORS` findings."""
     if len(source) > MAX_SOURCE_LENGTH:
         message = f"the text is {len(source)} characters long; at most {MAX_SOURCE_LENGTH} are allowed"
-        return ParsedText((), (), (Diagnostic("Q000", message, _START, hint="split the file"),))
+        return _nothing(Diagnostic("Q000", message, _START, hint="split the file"))
     queries: list[syntax.Query] = []
     broken: list[BrokenQuery] = []
     seen: dict[str, int] = {}
@@ -83,11 +83,15 @@ def parse_tolerantly(source: str) -> ParsedText:
                 queries.append(outcome)
         if len(broken) == MAX_ERRORS:
             break
-    found = sorted((d for each in broken for d in each.diagnostics), key=lambda each: each.span.start)
     if not queries and not broken:
         hint = "write `query name { match { … } return { … } }`"
-        found.append(Diagnostic("Q000", "there is no query in this text", _START, hint=hint))
+        return _nothing(Diagnostic("Q000", "there is no query in this text", _START, hint=hint))
+    found = sorted((d for each in broken for d in each.diagnostics), key=lambda each: each.span.start)
     return ParsedText(tuple(queries), tuple(broken), tuple(found[:MAX_ERRORS]))
+
+
+def _nothing(reason: Diagnostic) -> ParsedText:
+    return ParsedText((), (BrokenQuery(None, (reason,)),), (reason,))
 
 
 def _name_of(tokens: Sequence[Token]) -> str | None:
