@@ -195,10 +195,7 @@ class _Layout:
         """Write items on lines of their own, and the comments among them up to the end of the block."""
         for index, item in enumerate(items):
             suffix = separator if index < len(items) - 1 else ""
-            inside = self._has_comment(item.span.end, item.span.start)
-            spread = (
-                item.spread if item.spread is not None and self._needs_lines(item, indent, suffix, inside) else None
-            )
+            spread = item.spread if self._needs_lines(item, indent, suffix) else None
             end = self._leading(item.span.start if spread else item.span.end, indent, end)
             if end is not None and self._blank(end, item.span.start):
                 self._lines.append("")
