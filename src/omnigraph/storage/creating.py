@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import lance
 import pyarrow as pa
+from lance.dataset import LanceDataset
+from lance.fragment import write_fragments
 
 from omnigraph.errors import Conflict, StorageKind
 from omnigraph.failpoints import declare, failpoint
@@ -32,25 +33,45 @@ def create(
     `properties` are kept with the transaction that makes the table, like those of a commit.
     """
     location = clean_path(location)
+    uri = handles.uri(location, None)
     failpoint("storage.create.before")
     handles.called("commit", location)
     try:
         with lance_errors("creating a table at", location):
-            made = lance.write_dataset(
+            # Not `lance.write_dataset`: of two that create at once it would let the later one overwrite the earlier.
+            transaction = write_fragments(
                 as_reader(rows if rows is not None else [], schema),
-                handles.uri(location, None),
+                uri,
                 mode="create",
-                enable_stable_row_ids=True,
+                return_transaction=True,
                 data_storage_version=FILE_FORMAT,
                 max_rows_per_file=ROWS_PER_FILE,
                 storage_options=handles.storage_options,
-                transaction_properties=dict(properties or {}),
                 session=handles.session,
             )
-    except Conflict as error:
-        raise TableExists(f"there is a table at {location} already", StorageKind.PRECONDITION) from error
+            transaction.transaction_properties = dict(properties or {})
+            made = LanceDataset.commit(
+                uri,
+                transaction,
+                max_retries=0,
+                enable_stable_row_ids=True,
+                enable_v2_manifest_paths=True,
+                storage_options=handles.storage_options,
+            )
+    except (Conflict, TableNotFound) as error:
+        # Lance looks for the version before the first when somebody else's first version came between.
+        if isinstance(error, Conflict) or exists(handles, location):
+            raise TableExists(f"there is a table at {location} already", StorageKind.PRECONDITION) from error
+        raise
+    if made.version != 1:
+        raise TableExists(
+            f"another writer created {location} at the same time, and this one landed on top of it as version "
+            f"{made.version}",
+            StorageKind.PRECONDITION,
+            landed_version=int(made.version),
+        )
     failpoint("storage.create.after")
-    version = TableVersion(location, None, int(made.version))
+    version = TableVersion(location, None, 1)
     handles.remember(version, made)
     return version
 

@@ -1,9 +1,8 @@
 """Conditions on rows as plain values, so that no caller ever builds filter text.
 
 A condition is made by the functions below from column names and typed Python values. Storage renders it for Lance with
-the column's own type and correct quoting (`to_sql`); callers may evaluate the same condition on Arrow data in memory
-(`to_expression`). Lance accepts these with or without an index: equality, membership, order and prefix use a BTREE when
-there is one.
+the column's own type and correct quoting. Lance accepts these with or without an index: equality, membership, order and
+prefix use a BTREE when there is one.
 
 Lance is not asked to evaluate anything else. What the languages above can say beyond this (functions of values, regular
 expressions, comparison of two columns) is evaluated by their own engine on the rows that come back.
@@ -12,14 +11,13 @@ expressions, comparison of two columns) is evaluated by their own engine on the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.errors import BadRequest
 
@@ -177,45 +175,6 @@ def to_sql(condition: Filter, schema: pa.Schema) -> str:
         case Compare(column, operator, value):
             return _comparison(column, operator, value, _type(schema, column))
 
-
-def to_expression(condition: Filter) -> pc.Expression:
-    """The same condition for Arrow data in memory. Lists cannot be asked there."""
-    match condition:
-        case And(parts):
-            return _fold(parts, pc.scalar(True), lambda left, right: left & right)
-        case Or(parts):
-            return _fold(parts, pc.scalar(False), lambda left, right: left | right)
-        case Not(part):
-            return ~to_expression(part)
-        case IsNull(column):
-            return pc.field(column).is_null()
-        case StartsWith(column, prefix):
-            return pc.starts_with(pc.field(column), prefix)
-        case Contains(column, part):
-            return pc.match_substring(pc.field(column), part)
-        case IsIn(column, values):
-            return pc.field(column).isin(values if isinstance(values, pa.Array) else list(values))
-        case Compare(column, operator, value):
-            return _EXPRESSION_OPERATORS[operator](pc.field(column), value)
-        case ListContains(column):
-            raise BadRequest(f"membership in the list `{column}` is not evaluated in memory here")
-
-
-def _fold(parts: Sequence[Filter], start: pc.Expression, join: Any) -> pc.Expression:
-    result = start
-    for part in parts:
-        result = join(result, to_expression(part))
-    return result
-
-
-_EXPRESSION_OPERATORS: dict[str, Any] = {
-    "=": lambda left, right: left == right,
-    "!=": lambda left, right: left != right,
-    "<": lambda left, right: left < right,
-    "<=": lambda left, right: left <= right,
-    ">": lambda left, right: left > right,
-    ">=": lambda left, right: left >= right,
-}
 
 _ROW_COLUMNS = frozenset({"_rowid", "_rowaddr", "_row_created_at_version", "_row_last_updated_at_version"})
 

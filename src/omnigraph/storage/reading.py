@@ -48,8 +48,13 @@ def scan(
     is that of the table's fragments.
     """
     handle = handles.at(table)
+    orderings = _orderings(order_by)
     names = list(columns) if columns is not None else None
+    only_to_order: list[str] = []
     if names is not None:
+        # Lance cannot order by a column that it does not give (a surface guard tells when it can).
+        only_to_order = [entry.column_name for entry in orderings or () if entry.column_name not in names]
+        names += only_to_order
         # A search gives its score even when a projection does not name it; Lance would stop doing so by itself.
         names += [name for name, used in (("_distance", nearest), ("_score", full_text)) if used and name not in names]
     with lance_errors("reading", table):
@@ -58,7 +63,7 @@ def scan(
             filter=lance_filter(handle, filter),
             limit=limit,
             offset=offset,
-            order_by=_orderings(order_by),
+            order_by=orderings,
             with_row_id=with_row_id or None,
             with_row_address=with_row_address or None,
             fragments=_fragments(handle, table, fragments),
@@ -70,7 +75,13 @@ def scan(
             use_scalar_index=None if use_index else False,
             disable_scoring_autoprojection=True if names is not None else None,
         ).to_reader()
-    return pa.RecordBatchReader.from_batches(reader.schema, _in_our_words(reader, table))
+    batches = _in_our_words(reader, table)
+    if not only_to_order:
+        return pa.RecordBatchReader.from_batches(reader.schema, batches)
+    kept = [field for field in reader.schema if field.name not in only_to_order]
+    return pa.RecordBatchReader.from_batches(
+        pa.schema(kept, reader.schema.metadata), (batch.drop_columns(only_to_order) for batch in batches)
+    )
 
 
 def count(handles: Handles, table: TableVersion, filter: Filter | pc.Expression | None = None) -> int:
