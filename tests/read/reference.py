@@ -2,8 +2,8 @@
 
 It shares no code with the executor. Where the two differ, one of them is wrong about page 02 of the specification.
 
-A database is `{table_key: [row, …]}` where a row maps `id` (edges also `src`, `dst`) and property names to Python values.
-A binding maps variable names to rows; computed columns are kept beside it under their names.
+A database is `{table_key: [row, …]}` where a row maps `id` (edges also `src`, `dst`) and property names to Python
+values. A binding maps variable names to rows; computed columns are kept beside it under their names.
 """
 
 from __future__ import annotations
@@ -250,8 +250,10 @@ class Reference:
                 size = len(wanted)
                 return size > 0 and any(words[i : i + size] == wanted for i in range(len(words) - size + 1))
         edits = None if match.edits is None else self.value(match.edits, b)
-        allowed = lambda token: edits if edits is not None else 0 if len(token) <= 2 else 1 if len(token) <= 5 else 2
-        return any(edit_distance(token, word) <= allowed(token) for token in wanted for word in words)
+        allowed = {token: 0 if len(token) <= 2 else 1 if len(token) <= 5 else 2 for token in wanted}
+        if edits is not None:
+            allowed = dict.fromkeys(wanted, edits)
+        return any(edit_distance(token, word) <= allowed[token] for token in wanted for word in words)
 
     def score(self, ranking: ir.Nearest | ir.Bm25, row: Row) -> float | None:
         query = self.value(ranking.query, Binding())

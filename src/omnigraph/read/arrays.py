@@ -27,7 +27,8 @@ def ranges(starts: Codes, counts: Codes) -> Codes:
     if total == 0:
         return np.empty(0, dtype=np.int64)
     ends = np.cumsum(counts)
-    return np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - counts), counts)
+    first: Codes = np.repeat(starts - (ends - counts), counts)
+    return first + np.arange(total, dtype=np.int64)
 
 
 def factorize(columns: list[Codes], length: int) -> tuple[Codes, Codes]:

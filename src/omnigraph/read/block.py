@@ -1,7 +1,7 @@
 """A conjunctive block, taken apart: which variables there are, which edges join them, what must hold of them.
 
-The IR's order follows the text. Below the first rank, aggregate or projection everything is one conjunction, so the planner
-works on this unordered form.
+The IR's order follows the text. Below the first rank, aggregate or projection everything is one conjunction, so the
+planner works on this unordered form.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""A thread-safe LRU whose entries are built once, however many threads ask at the same time, and whose size is known."""
+"""A thread-safe LRU whose entries are built once, however many threads ask at the same time, and whose size is
+known.
+"""
 
 from __future__ import annotations
 

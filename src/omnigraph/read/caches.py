@@ -1,5 +1,6 @@
-"""What reads keep between queries. Everything is derived from immutable table versions and keyed by them, so nothing here
-can be stale: a write makes new versions, and with them new keys."""
+"""What reads keep between queries. Everything is derived from immutable table versions and keyed by them, so
+nothing here can be stale: a write makes new versions, and with them new keys.
+"""
 
 from __future__ import annotations
 

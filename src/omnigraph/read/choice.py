@@ -1,7 +1,7 @@
 """Which form each edge type of a plan is followed in, by cost, and which tables are numbered as a whole because of it.
 
-Costs are rough microseconds. A topology that is in the cache costs nothing, so the first broad query pays for the narrow ones
-after it.
+Costs are rough microseconds. A topology that is in the cache costs nothing, so the first broad query pays for the
+narrow ones after it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""A plan as a person reads it, and as JSON: order of steps, choices with their costs, estimates, and what a run really did."""
+"""A plan as a person reads it, and as JSON: order of steps, choices with their costs, estimates, and what a run
+really did.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How values look outside Arrow: Python rows, JSON, CSV, text tables, HTML.
 
-One rule for each type, the same in every form: F32 at 32-bit width, `Date` as `2026-01-02`, `DateTime` as ISO text in UTC with
-`Z` and a fraction only where there is one.
+One rule for each type, the same in every form: F32 at 32-bit width, `Date` as `2026-01-02`, `DateTime` as ISO text
+in UTC with `Z` and a fraction only where there is one.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -17,7 +18,8 @@ class EntityCodes:
     codes: Codes
 
 
-ComputedColumn = pa.Array | EntityCodes
+ComputedColumn: TypeAlias = "Any | EntityCodes"
+"""An Arrow array, or entities."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Grouping and aggregates.
 
-Sums do not depend on the order of rows: integers are added exactly, and floats in ascending order of their values. So two plans of
-one query give the same bits.
+Sums do not depend on the order of rows: integers are added exactly, and floats in ascending order of their values.
+So two plans of one query give the same bits.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def _key_codes(run: Run, frame: Frame, key: ir.Column) -> Codes:
         case ir.Entity(var=var):
             return frame.bindings[var]
         case ir.ColumnRef(name=name) if isinstance(computed := frame.columns[name], EntityCodes):
-            return computed.codes
+            codes: Codes = computed.codes
+            return codes
         case ir.Prop(var=var):
             # A property is looked at once for each entity, not once for each row.
             distinct, inverse = distinct_codes(frame.bindings[var])
@@ -108,14 +109,14 @@ def group_sums(values: pa.Array, numbers: Codes, count: int) -> npt.NDArray[np.f
     if plain.dtype.kind in "iu":
         largest = max(abs(int(plain.max())), abs(int(plain.min())))
         if largest * len(plain) < EXACT:
-            return np.bincount(numbers, weights=plain, minlength=count)
+            return np.bincount(numbers, weights=plain, minlength=count).astype(np.float64)
         totals = [0] * count
         for number, value in zip(numbers.tolist(), plain.tolist(), strict=True):
             totals[number] += value
         return np.array([float(total) for total in totals])
     plain = plain.astype(np.float64)
     if _adds_exactly(plain):
-        return np.bincount(numbers, weights=plain, minlength=count)
+        return np.bincount(numbers, weights=plain, minlength=count).astype(np.float64)
     order = np.lexsort((plain, numbers))
     sums = np.zeros(count)
     groups, starts = np.unique(numbers[order], return_index=True)

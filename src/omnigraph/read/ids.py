@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.read.arrays import Codes, combined
+from omnigraph.read.arrays import Codes, codes_of, combined
 
 FEW = 64
 """Up to so many ids are found by binary search; more of them are worth a hash table."""
@@ -37,7 +37,7 @@ class SortedIds:
         if len(wanted) <= FEW:
             return np.fromiter((self._find_one(text) for text in wanted.to_pylist()), dtype=np.int64, count=len(wanted))
         found = pc.index_in(wanted, value_set=self.ids)
-        return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return codes_of(pc.fill_null(found, -1))
 
     def _find_one(self, text: str | None) -> int:
         if text is None:
@@ -113,7 +113,7 @@ class GrowingIds:
         ids = combined(ids)
         if len(ids) <= 4096:
             return self._encode_few(ids)
-        codes = pc.fill_null(pc.index_in(ids, value_set=self.ids), -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = codes_of(pc.fill_null(pc.index_in(ids, value_set=self.ids), -1)).copy()
         missing = codes < 0
         if missing.any():
             encoded = ids.filter(pa.array(missing)).dictionary_encode()
@@ -144,4 +144,4 @@ def text_ranks(texts: pa.Array) -> Codes:
     order = pc.sort_indices(encoded.dictionary).to_numpy().astype(np.int64)
     ranks = np.empty(len(order), dtype=np.int64)
     ranks[order] = np.arange(len(order))
-    return ranks[encoded.indices.to_numpy()] if len(order) else np.empty(0, dtype=np.int64)
+    return ranks[codes_of(encoded.indices)]

@@ -1,7 +1,7 @@
 """Values as integers that sort the same way, and the total order of rows.
 
-Nulls are smallest, then numbers, dates and text in their own order (text by code point), then not-a-number. Whatever is still
-equal is decided by the ids of the bound entities in order of binding, so no two runs can differ.
+Nulls are smallest, then numbers, dates and text in their own order (text by code point), then not-a-number.
+Whatever is still equal is decided by the ids of the bound entities in order of binding, so no two runs can differ.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The planner: from the unordered conjunction to a good order of steps.
 
-Greedy, by estimated rows: start at the variable with the fewest, then always take the expansion that leaves the fewest.
-Filters of one variable go where the variable is bound, so that scans and look-ups can use them; all other conditions are
-applied as soon as their variables are there. Equal estimates keep the order of the text, so plans are repeatable.
+Greedy, by estimated rows: start at the variable with the fewest, then always take the expansion that leaves the
+fewest. Filters of one variable go where the variable is bound, so that scans and look-ups can use them; all other
+conditions are applied as soon as their variables are there. Equal estimates keep the order of the text, so plans
+are repeatable.
 """
 
 from __future__ import annotations

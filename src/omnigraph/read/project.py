@@ -9,6 +9,7 @@ from omnigraph.read.arrays import Codes
 from omnigraph.read.arrow_types import result_type, shown_properties
 from omnigraph.read.frame import EntityCodes, Frame
 from omnigraph.read.running import Run
+from omnigraph.schema.types import EntityType
 
 
 def project(run: Run, frame: Frame, columns: tuple[ir.Column, ...], schema: pa.Schema) -> pa.RecordBatch:
@@ -55,15 +56,9 @@ def entities(run: Run, table_key: str, codes: Codes) -> pa.StructArray:
     space = run.space(table_key)
     names = [p.name for p in shown]
     arrays = [space.ids(codes), *space.columns(codes, names)]
-    type_ = result_type(_entity_type(table_key), run.catalog)
+    type_ = result_type(EntityType(table_key), run.catalog)
     typed = [
         array if array.type == field.type else array.cast(field.type)
         for array, field in zip(arrays, type_, strict=True)
     ]
     return pa.StructArray.from_arrays(typed, fields=list(type_))
-
-
-def _entity_type(table_key: str) -> ir.ValueType:
-    from omnigraph.schema.types import EntityType
-
-    return EntityType(table_key)

@@ -1,5 +1,6 @@
-"""Predicates as storage filters. What storage can decide exactly as the language means it is decided there, before rows are
-read; the rest is evaluated on the rows that come back."""
+"""Predicates as storage filters. What storage can decide exactly as the language means it is decided there, before
+rows are read; the rest is evaluated on the rows that come back.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ def _compare(prop: ir.Prop, operator: str, value: object) -> filters.Filter | No
 def _membership(prop: ir.Prop, values: Sequence[object]) -> filters.Filter | None:
     if not all(_fits(prop.type, value) for value in values):
         return None
-    return filters.is_in(prop.name, values)  # type: ignore[arg-type]
+    return filters.is_in(prop.name, values)
 
 
 def _fits(type_: ValueType, value: object) -> bool:

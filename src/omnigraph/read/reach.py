@@ -1,7 +1,7 @@
 """The two physical forms of following an edge type, with one result: pairs of (index of the source, reached entity).
 
-`Csr` uses the adjacency in memory. `Indexed` asks the edge table for the edges of the nodes at hand. Which one a step uses is the
-choice of `choice.py`; the rows are the same.
+`Csr` uses the adjacency in memory. `Indexed` asks the edge table for the edges of the nodes at hand. Which one a
+step uses is the choice of `choice.py`; the rows are the same.
 """
 
 from __future__ import annotations
@@ -127,7 +127,8 @@ class Csr:
             low = np.where(open_ & less, middle + 1, low)
             high = np.where(open_ & ~less, middle, high)
         at = np.minimum(low, len(adjacency.targets) - 1)
-        return known & (low < end) & (adjacency.targets[at] == far)
+        found: Mask = known & (low < end) & (adjacency.targets[at] == far)
+        return found
 
 
 class Indexed:

@@ -1,7 +1,7 @@
 """Binding a variable to the rows of its table, and testing entities that were reached another way.
 
-What can be decided by one variable is decided here, before anything is joined: plain predicates by the scan itself, text
-predicates by the token index.
+What can be decided by one variable is decided here, before anything is joined: plain predicates by the scan itself,
+text predicates by the token index.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Text and vector search over entities that a query has bound, however it has bound them.
 
-Everything is computed from values, exactly, for the entities that passed the filters: ranks and matches never depend on an
-index, on its coverage or on how the variable was reached. BM25 takes its statistics from the whole column.
+Everything is computed from values, exactly, for the entities that passed the filters: ranks and matches never
+depend on an index, on its coverage or on how the variable was reached. BM25 takes its statistics from the whole
+column.
 """
 
 from __future__ import annotations

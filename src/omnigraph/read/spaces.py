@@ -1,8 +1,8 @@
 """Where the entities of one table are during a query: what a code stands for, and how to get at its columns.
 
-Three forms with one face. `SortedSpace`: all ids of a node table are known and codes are ranks. `EdgeRowSpace`: codes are rows
-of an edge table whose adjacency is in memory. `GrowingSpace`: only what the query has met is known, for small look-ups in
-tables that are not worth reading as a whole.
+Three forms with one face. `SortedSpace`: all ids of a node table are known and codes are ranks. `EdgeRowSpace`:
+codes are rows of an edge table whose adjacency is in memory. `GrowingSpace`: only what the query has met is known,
+for small look-ups in tables that are not worth reading as a whole.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.query import ir
-from omnigraph.read.arrays import Codes, combined
+from omnigraph.read.arrays import Codes, codes_of, combined
 from omnigraph.read.block import properties_of
 from omnigraph.read.caches import ReadCaches
 from omnigraph.read.ids import GrowingIds, NodeIds, text_ranks
@@ -174,7 +174,7 @@ class EdgeRowSpace:
     def encode(self, ids: pa.Array) -> Codes:
         """Rows of edge ids."""
         known = self._rows.caches.column(self._rows.reader, self._rows.table_key, "id")
-        return pc.fill_null(pc.index_in(ids, value_set=known), -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return codes_of(pc.fill_null(pc.index_in(ids, value_set=known), -1))
 
     def ids(self, codes: Codes) -> pa.Array:
         """The ids behind codes."""

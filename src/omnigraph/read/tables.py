@@ -1,7 +1,7 @@
 """The seam between running a query and where its rows are: a few questions to ask of the tables of one snapshot.
 
-The executor only knows this protocol. Stored snapshots answer it through Lance (`stored.py`); plain Arrow tables answer it
-here, for tests and for rows that are not stored yet.
+The executor only knows this protocol. Stored snapshots answer it through Lance (`stored.py`); plain Arrow tables
+answer it here, for tests and for rows that are not stored yet.
 """
 
 from __future__ import annotations

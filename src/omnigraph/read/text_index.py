@@ -1,7 +1,7 @@
 """All tokens of a text column, in memory: which texts have a token, where, and how often.
 
-The predicates and scores of a query are computed from this alone, never from the index files of the table, so what matches
-cannot depend on how much of the table an index covers.
+The predicates and scores of a query are computed from this alone, never from the index files of the table, so what
+matches cannot depend on how much of the table an index covers.
 """
 
 from __future__ import annotations

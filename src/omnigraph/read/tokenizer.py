@@ -1,8 +1,8 @@
 """Text to tokens: the one definition that documents and queries share.
 
-Text is put into Unicode form NFKC and lower-cased character by character. A token is a longest run of letters, marks and digits;
-everything else separates. There are no stop words and no stemming, and tokens of any length count. Scripts that do not
-separate words give one token for each unbroken run.
+Text is put into Unicode form NFKC and lower-cased character by character. A token is a longest run of letters,
+marks and digits; everything else separates. There are no stop words and no stemming, and tokens of any length
+count. Scripts that do not separate words give one token for each unbroken run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Edges in memory: for every vertex the list of its neighbours, in compressed sparse form.
 
-A topology is made from one edge table alone. Its vertices are the ids that the edges name, so it stays valid when rows of
-the node tables change, and branches that share an edge table share it. `Alignment` relates its vertices to the codes
-of a node table.
+A topology is made from one edge table alone. Its vertices are the ids that the edges name, so it stays valid when
+rows of the node tables change, and branches that share an edge table share it. `Alignment` relates its vertices to
+the codes of a node table.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from omnigraph.read.ids import NodeIds, SortedIds
 class Adjacency:
     """The neighbours of vertex `v` are `targets[offsets[v]:offsets[v + 1]]`, sorted.
 
-    `edges`, when it is there, holds the row of the edge table behind each entry; parallel edges then have an entry each.
-    Without it every neighbour comes once.
+    `edges`, when it is there, holds the row of the edge table behind each entry; parallel edges then have an entry
+    each. Without it every neighbour comes once.
     """
 
     offsets: Codes

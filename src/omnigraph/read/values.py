@@ -1,4 +1,6 @@
-"""Scalar evaluation as reads use it: parameters put in first, columns found by name. The meaning is `query/evaluate.py`'s."""
+"""Scalar evaluation as reads use it: parameters put in first, columns found by name. The meaning is
+`query/evaluate.py`'s.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Cosine distance of many vectors to one.
 
-Distances are computed in 64 bits and rounded to 32, row by row, so that a row's distance does not depend on which other rows
-are looked at, and vectors that point the same way tie.
+Distances are computed in 64 bits and rounded to 32, row by row, so that a row's distance does not depend on which
+other rows are looked at, and vectors that point the same way tie.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Breadth-first search over an adjacency, from many vertices at once.
 
-From each source, a vertex is reported if its shortest distance lies within the bounds. Visited vertices are neither expanded nor
-reported again, the source included, except that a self-loop puts a vertex at distance 1 from itself.
+From each source, a vertex is reported if its shortest distance lies within the bounds. Visited vertices are neither
+expanded nor reported again, the source included, except that a self-loop puts a vertex at distance 1 from itself.
 """
 
 from __future__ import annotations
