@@ -70,13 +70,13 @@ class TreeBuilder:
 
     def _interface(self, tree: Tree[Token]) -> InterfaceSyntax:
         return InterfaceSyntax(
-            self._name(_tokens(tree)[0]), self._annotations(tree), self._body(_only(tree, "body")), self._span(tree)
+            self._name(_names(tree)[0]), self._annotations(tree), self._body(_only(tree, "body")), self._span(tree)
         )
 
     def _node(self, tree: Tree[Token]) -> NodeSyntax:
-        implements = [name for part in _all(tree, "implements") for name in _tokens(part)]
+        implements = [name for part in _all(tree, "implements") for name in _names(part)]
         return NodeSyntax(
-            self._name(_tokens(tree)[0]),
+            self._name(_names(tree)[0]),
             self._annotations(tree),
             tuple(self._name(name) for name in implements),
             self._body(_only(tree, "body")),
@@ -84,7 +84,7 @@ class TreeBuilder:
         )
 
     def _edge(self, tree: Tree[Token]) -> EdgeSyntax:
-        name, source, target = (self._name(token) for token in _tokens(tree) if token.type == "NAME")
+        name, source, target = (self._name(token) for token in _names(tree))
         bodies = _all(tree, "body")
         return EdgeSyntax(
             name,
@@ -139,7 +139,7 @@ class TreeBuilder:
             name, size = _tokens(base_tree)
             base = SizedTypeSyntax(str(name), self._literal_token(size), span)
         elif base_tree.data == "enum_type":
-            base = EnumTypeSyntax(tuple(str(value) for value in _tokens(base_tree)), span)
+            base = EnumTypeSyntax(tuple(str(value) for value in _tokens(base_tree)[1:]), span)
         elif depth >= MAX_TYPE_NESTING:
             self._report("S107", f"types are nested more than {MAX_TYPE_NESTING} deep", span, "a list holds scalars")
             base = NamedTypeSyntax("String", span)
@@ -242,6 +242,10 @@ def _trees(tree: Tree[Token]) -> list[Tree[Token]]:
 
 def _tokens(tree: Tree[Token]) -> list[Token]:
     return [child for child in tree.children if child is not None and not hasattr(child, "data")]
+
+
+def _names(tree: Tree[Token]) -> list[Token]:
+    return [token for token in _tokens(tree) if token.type == "NAME"]
 
 
 def _all(tree: Tree[Token], data: str) -> list[Tree[Token]]:
