@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from omnigraph.errors import BadRequest
+from omnigraph.query.cache import CacheKey, QueryCache
 
 if TYPE_CHECKING:
+    from omnigraph.embed.provider import EmbeddingProvider
+    from omnigraph.ledger.audit import RecoveryRecord
+    from omnigraph.ledger.recovery import RecoveryReport
     from omnigraph.ledger.store import GraphStore
     from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot
     from omnigraph.query.ir import CompiledQuery
+    from omnigraph.read.control import CancelToken
+    from omnigraph.read.explain import Explanation
     from omnigraph.read.result import Result
     from omnigraph.schema.catalog import Catalog
-    from omnigraph.write.load import LoadResult
-    from omnigraph.write.mutate import MutationResult
+    from omnigraph.schema.migrate import MigrationPlan
+    from omnigraph.write.schema_apply import SchemaApplyResult
 
 Target = str | int | None
+"""Where to read: a branch, a commit id, a tag, a manifest version; None is the head of the handle's branch."""
 
 
 def init(uri: str | Path, *, schema: str | Path, actor: str | None = None) -> Graph:
@@ -29,7 +35,9 @@ def init(uri: str | Path, *, schema: str | Path, actor: str | None = None) -> Gr
     return Graph(create_store(str(uri), _schema_text(schema), actor=actor), actor=actor)
 
 
-def open(uri: str | Path, *, read_only: bool = False, branch: str = "main", actor: str | None = None) -> Graph:
+def open(  # noqa: A001 - `og.open` is how it reads
+    uri: str | Path, *, read_only: bool = False, branch: str = "main", actor: str | None = None
+) -> Graph:
     """Open a graph. Opening for writing finishes or undoes what a crashed writer left; read-only changes nothing."""
     from omnigraph.ledger.store import open_store
 
@@ -49,6 +57,7 @@ class Graph:
         self._store = store
         self._branch = branch
         self._actor = actor
+        self._compiled = QueryCache()
 
     # --- the handle ------------------------------------------------------------------------------------------------
 
@@ -74,14 +83,82 @@ class Graph:
         return f"Graph({self.uri!r}, branch={self._branch!r})"
 
     def close(self) -> None:
-        """Release caches and leases."""
+        """Release caches. Nothing is pending: a write is finished when its call returns."""
         self._store.close()
 
+    def refresh(self) -> RecoveryReport:
+        """See what other processes published, and finish what a crashed writer left where that is possible now."""
+        from omnigraph.ledger.recovery import RecoveryReport, heal
+
+        return RecoveryReport() if self._store.read_only else heal(self._store)
+
     # --- reading ---------------------------------------------------------------------------------------------------
+
+    def query(
+        self,
+        source: str,
+        name: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        *,
+        branch: str | None = None,
+        at: Target = None,
+        engine: str = "auto",
+        cancel: CancelToken | None = None,
+        memory_limit: int | None = None,
+        provider: EmbeddingProvider | None = None,
+        **more: Any,
+    ) -> Result:
+        """Run a read query on one snapshot. `name` picks one query of several; parameters may be keywords too."""
+        from omnigraph.read.run import run_query
+
+        snapshot = self.snapshot(at, branch=branch)
+        compiled = self._compile_read(source, name, snapshot)
+        values = {**(params or {}), **more}
+        if self._engine(engine, snapshot, compiled) == "spark":
+            from omnigraph.spark.query import run_query_on_spark
+
+            return run_query_on_spark(self._store, snapshot, compiled, values)
+        return run_query(
+            self._store,
+            snapshot,
+            self._store.catalog(snapshot.schema_digest),
+            compiled,
+            values,
+            cancel=cancel,
+            memory_limit=memory_limit,
+            provider=provider,
+        )
+
+    def explain(
+        self,
+        source: str,
+        name: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        *,
+        branch: str | None = None,
+        at: Target = None,
+        analyze: bool = False,
+        **more: Any,
+    ) -> Explanation:
+        """How a read would run; with `analyze` it is run, and the plan shows real row counts and times."""
+        from omnigraph.read.run import explain_query
+
+        snapshot = self.snapshot(at, branch=branch)
+        compiled = self._compile_read(source, name, snapshot)
+        catalog = self._store.catalog(snapshot.schema_digest)
+        return explain_query(self._store, snapshot, catalog, compiled, {**(params or {}), **more}, analyze=analyze)
 
     def snapshot(self, at: Target = None, *, branch: str | None = None) -> Snapshot:
         """The tables and versions that a branch, commit, tag or manifest version publishes."""
         return self._store.snapshot(at, branch=branch or self._branch)
+
+    def entity(self, type: str, id: str, at: Target = None, *, branch: str | None = None) -> dict[str, Any] | None:
+        """One node or edge by its id, or None."""
+        from omnigraph.ledger.snapshots import entity
+
+        return entity(self._store, type, id, at, branch or self._branch)
+
+    # --- the schema ------------------------------------------------------------------------------------------------
 
     def catalog(self, at: Target = None) -> Catalog:
         """The compiled schema of a snapshot."""
@@ -91,11 +168,21 @@ class Graph:
         """The schema text of a snapshot, as it was accepted."""
         return self._store.schemas.get(self.snapshot(at).schema_digest)[0]
 
-    def entity(self, type: str, id: str, at: Target = None, *, branch: str | None = None) -> dict[str, Any] | None:
-        """One node or edge by its id, or None."""
-        from omnigraph.ledger.snapshots import entity
+    def plan_schema(self, source: str | Path, *, allow_data_loss: bool = False) -> MigrationPlan:
+        """The steps from the accepted schema to another one. Changes nothing."""
+        from omnigraph.write.schema_apply import plan_schema
 
-        return entity(self._store, type, id, at, branch=branch or self._branch)
+        return plan_schema(self._store, _schema_text(source), allow_data_loss=allow_data_loss)
+
+    def apply_schema(
+        self, source: str | Path, *, allow_data_loss: bool = False, actor: str | None = None
+    ) -> SchemaApplyResult:
+        """Make another schema the schema of the graph, in one commit with the tables that change."""
+        from omnigraph.write.schema_apply import apply_schema
+
+        return apply_schema(
+            self._store, _schema_text(source), allow_data_loss=allow_data_loss, actor=actor or self._actor
+        )
 
     # --- history and branches --------------------------------------------------------------------------------------
 
@@ -105,7 +192,30 @@ class Graph:
 
     def commit(self, id: str) -> GraphCommit:
         """One commit by its id."""
-        return self._store.commits.get(id)
+        from omnigraph.ledger.snapshots import get_commit
+
+        return get_commit(self._store, id)
+
+    def log(
+        self,
+        branch: str | None = None,
+        by: str | None = None,
+        limit: int | None = None,
+        *,
+        since: int | None = None,
+        until: int | None = None,
+    ) -> list[GraphCommit]:
+        """The commits that a branch can reach, newest first. `since` and `until` are microseconds since the epoch."""
+        from omnigraph.ledger.completion import known_history
+
+        state = self._store.manifest.read(self._store.branch(branch or self._branch))
+        known_history(self._store, state)
+        head = state.head.graph_commit_id
+        return self._store.commits.log(head, actor=by, since=since, until=until, limit=limit)
+
+    def recoveries(self) -> list[RecoveryRecord]:
+        """What recovery did, oldest first: one record for each unfinished write that was resolved."""
+        return self._store.audit.list()
 
     def branches(self) -> list[BranchRef]:
         """The public branches, sorted by name."""
@@ -116,3 +226,58 @@ class Graph:
     def branch_list(self) -> list[str]:
         """The names of the public branches, sorted."""
         return [ref.name for ref in self.branches()]
+
+    def branch_create(self, name: str, from_: Target = None, *, actor: str | None = None) -> BranchRef:
+        """Make a branch from another one (by default the handle's own), or from a commit or a tag."""
+        from omnigraph.ledger.branches import create_branch
+
+        return create_branch(self._store, name, self._branch if from_ is None else from_, actor=actor or self._actor)
+
+    def branch_delete(self, name: str) -> None:
+        """Delete a branch. Its name is free at once."""
+        from omnigraph.ledger.branches import delete_branch
+
+        delete_branch(self._store, name, bound_to=self._branch)
+
+    def sync_branch(self, name: str | None = None) -> GraphCommit:
+        """Bind this handle to a branch (by default its own) as it is now, and return its newest commit."""
+        wanted = name or self._branch
+        head = self._store.snapshot(branch=wanted).head
+        self._branch = wanted
+        return head
+
+    # --- inside ----------------------------------------------------------------------------------------------------
+
+    def _compile(self, source: str, name: str | None, schema_digest: str) -> CompiledQuery:
+        from omnigraph.query.lower import compile_query
+
+        catalog = self._store.catalog(schema_digest)
+        return self._compiled.get(CacheKey(source, schema_digest, name), lambda: compile_query(source, catalog, name))
+
+    def _compile_read(self, source: str, name: str | None, snapshot: Snapshot) -> Any:
+        from omnigraph.query.ir import ReadQuery
+
+        compiled = self._compile(source, name, snapshot.schema_digest)
+        if not isinstance(compiled, ReadQuery):
+            raise BadRequest(f"`{compiled.name}` is a mutation; run it with `mutate`")
+        return compiled
+
+    def _engine(self, wanted: str, snapshot: Snapshot, compiled: Any) -> str:
+        from omnigraph.spark.engine import choose_engine
+
+        if wanted == "local":
+            return "local"
+        rows = max((snapshot.tables[key].row_count for key in compiled.reads if key in snapshot.tables), default=0)
+        return choose_engine(wanted, table_rows=rows)
+
+
+def _schema_text(schema: str | Path) -> str:
+    """A schema given as text or as the path of a file. Text has a brace; a path has none."""
+    if isinstance(schema, str) and ("{" in schema or "\n" in schema or not schema.strip()):
+        return schema
+    try:
+        return Path(schema).read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadRequest(f"the schema file {schema} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"the schema file {schema} is not UTF-8 text (byte {error.start})") from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -114,8 +116,6 @@ def query(
 
     Example: omnigraph query graph.omni -e 'query q() { match { $p: Person } return { $p.name } limit 5 }'
     """
-    import sys
-
     import omnigraph as og
 
     shape = format or ("json" if json else "table")
@@ -129,8 +129,39 @@ def query(
             sys.stdout.write((dump_json(plan.to_json()) if shape == "json" else str(plan)) + "\n")
             return
         result = graph.query(source, name, values, at=snapshot, engine=engine)
-        for chunk in result.write_chunks(shape):
+        if shape == "json":
+            state = graph.snapshot(snapshot)
+            sys.stdout.write(dump_json(query_json(result, name, state)) + "\n")
+            return
+        for chunk in result_text(result, shape):
             sys.stdout.write(chunk)
+
+
+def query_json(result: Any, name: str | None, state: Any) -> dict[str, Any]:
+    """The JSON document of a query, the same as the server's response."""
+    import orjson
+
+    return {
+        "query_name": name,
+        "target": {"branch": state.branch.name, "manifest_version": state.manifest_version},
+        "columns": [{"name": c.name, "type": str(c.type), "nullable": c.nullable} for c in result.columns],
+        "row_count": len(result),
+        "rows": orjson.Fragment(result.to_json()),
+        "graph_commit_id": state.head.graph_commit_id,
+    }
+
+
+def result_text(result: Any, shape: str) -> Iterator[str]:
+    """A result as text, a piece at a time."""
+    if shape == "jsonl":
+        yield from result.jsonl()
+    elif shape == "csv":
+        yield from result.csv()
+    elif shape == "kv":
+        yield result.to_kv() + "\n"
+    else:
+        width = None if sys.stdout.isatty() else 10_000
+        yield result.to_text(width=width) + "\n"
 
 
 def mutate(

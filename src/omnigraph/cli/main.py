@@ -9,6 +9,7 @@ import typer.exceptions
 
 from omnigraph.cli import branches, commits, data, graphs, languages, maintenance, schemas
 from omnigraph.cli.output import console, dump_json
+from omnigraph.diagnostics import LanguageError
 from omnigraph.errors import OmniGraphError
 
 app = typer.Typer(
@@ -63,7 +64,8 @@ def _report(error: OmniGraphError, *, json: bool) -> None:
         sys.stdout.write(dump_json(error.to_json()) + "\n")
         return
     out = console(stderr=True)
-    out.print("error: ", style="bold red", end="")
+    if not isinstance(error, LanguageError):
+        out.print("error: ", style="bold red", end="")
     out.print(error.message, markup=False, highlight=False, soft_wrap=True)
 
 

@@ -97,5 +97,5 @@ def _tell(out: Any, text: str) -> None:
 
 
 def _show(out: Any, result: Any) -> None:
-    for line in "".join(result.write_chunks("table")).rstrip("\n").splitlines():
+    for line in result.to_text(width=100).splitlines():
         out.print(f"             {line}", markup=False, highlight=False)

@@ -1,6 +1,7 @@
 """Exact differences between two versions of a table: rows matched by id and compared column by column.
 
-DuckDB does the join, with a bound on its memory and a directory to spill to, so a difference of any size streams through.
+DuckDB does the join, with a bound on its memory and a directory to spill to, so that a difference of any size streams
+through.
 Floats are equal when they are the same number (a NaN equals a NaN); blobs are equal when their bytes have one digest.
 """
 
