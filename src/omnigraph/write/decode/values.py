@@ -91,7 +91,7 @@ def _scalar(scalar: Scalar, value: Any) -> Any:
         return _date(value)
     if scalar is Scalar.DATETIME:
         return _datetime(value)
-    return _blob(value)
+    return blob_bytes(value)
 
 
 def _text(value: Any) -> str:
@@ -159,7 +159,8 @@ def _datetime(value: Any) -> int:
         raise BadValue(str(error)) from None
 
 
-def _blob(value: Any) -> bytes:
+def blob_bytes(value: Any) -> bytes:
+    """The bytes of a blob: themselves, base64 text, `{"base64": …}` or a data: URI. Raises BadValue."""
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     if isinstance(value, Mapping):

@@ -34,12 +34,20 @@ class Finding:
     message: Callable[[int], str]
 
 
-def check_values(type_: GraphType, rows: Rows, violations: ViolationCollector) -> None:
-    """Report every rule of the type that single rows break."""
+def check_values(type_: GraphType, rows: Rows, violations: ViolationCollector, *, partial: bool = False) -> None:
+    """Report every rule of the type that single rows break.
+
+    With `partial`, a property that a row does not mention may be missing: the row is merged into one that has it.
+    """
     ids = rows.table.column("id")
     for finding in find_in_values(type_, rows.table):
-        reported = rows.failed.get(finding.property, frozenset())
-        broken = [row for row in finding.rows if row not in reported] if reported else finding.rows
+        broken = finding.rows
+        mentioned = rows.mentioned.get(finding.property)
+        if partial and finding.kind is Kind.MISSING_VALUE and mentioned is not None:
+            broken = broken[mentioned.to_numpy(zero_copy_only=False)[broken]]
+        reported = rows.failed.get(finding.property)
+        if reported:
+            broken = broken[~np.isin(broken, list(reported))]
 
         def describe(row: int, finding: Finding = finding) -> Violation:
             place = rows.place(row)

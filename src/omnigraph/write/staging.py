@@ -1,0 +1,183 @@
+"""Pending rows over committed ones: what a write has done so far, before any of it is on disk.
+
+A statement that reads sees both: committed rows, with the pending ones in the place of those with the same id. Per table
+there is one set of pending rows (one per id, the last state wins) and one of deleted ids, so however many statements
+touch a table, it is staged once.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.query import ir
+from omnigraph.query.evaluate import matching_rows
+from omnigraph.schema.catalog import Catalog, GraphType
+from omnigraph.write.columns import empty_rows, working_schema
+from omnigraph.write.committed import CommittedRows
+from omnigraph.write.overlay import changed_rows, collapse, overlay
+from omnigraph.write.pushdown import columns_of, pushed_down
+from omnigraph.write.rows import Rows
+from omnigraph.write.validate.changes import TableChange, key_columns, no_ids, one_array
+
+
+@dataclass
+class PendingTable:
+    """The pending state of one table. `touched` are the columns that may differ from the committed rows."""
+
+    rows: pa.Table
+    deleted: pa.Array = field(default_factory=no_ids)
+    touched: set[str] = field(default_factory=set)
+
+
+class MutationStaging:
+    """The pending state of a write over one snapshot."""
+
+    def __init__(self, catalog: Catalog, committed: CommittedRows) -> None:
+        self.catalog = catalog
+        self.committed = committed
+        self._tables: dict[str, PendingTable] = {}
+        self._before: dict[str, pa.Table] = {}
+
+    def type(self, table_key: str) -> GraphType:
+        """The type behind a table key that the compiler has let through."""
+        found = self.catalog.table(table_key)
+        assert found is not None, table_key
+        return found
+
+    def pending(self, table_key: str) -> PendingTable:
+        """The pending state of a table, empty at first."""
+        if table_key not in self._tables:
+            self._tables[table_key] = PendingTable(empty_rows(self.type(table_key)))
+        return self._tables[table_key]
+
+    def matching(
+        self,
+        table_key: str,
+        predicate: ir.Expr,
+        params: Mapping[str, Any],
+        now: datetime.datetime,
+        *,
+        only_ids: bool = False,
+    ) -> pa.Table:
+        """The rows for which a predicate is true, whole or (`only_ids`) with what the predicate looks at."""
+        schema = working_schema(self.type(table_key))
+        names = [name for name in schema.names if name in columns_of(predicate) | {"id"}] if only_ids else schema.names
+        pending = self.pending(table_key)
+        parts = []
+        if self.committed.count(table_key):
+            rows = self.committed.matching(table_key, pushed_down(predicate, params, now), names)
+            parts.append(_in_working_types(self._not_pending(rows, pending), schema))
+        parts.append(pending.rows.select(names))
+        rows = pa.concat_tables(parts)
+        columns = {(ir.THIS, name): rows[name] for name in rows.column_names}
+        found = rows.filter(matching_rows(predicate, columns, params, now, rows.num_rows))
+        if not only_ids:
+            self._remember(table_key, found)
+        return found
+
+    def upsert(self, rows: Rows, *, known_new: bool = False) -> None:
+        """Merge rows by id into what is there, pending or committed; ids that are nowhere become new rows."""
+        type_ = self.type(rows.table_key)
+        rows = collapse(type_, rows)
+        existing = empty_rows(type_) if known_new else self.rows_by_id(rows.table_key, one_array(rows.table["id"]))
+        merged, match = overlay(type_, existing, rows)
+        touched = None if bool((match < 0).any()) else {
+            name for name in type_.by_name if name not in rows.mentioned or pc.any(rows.mentioned[name]).as_py()
+        }
+        self.replace(rows.table_key, merged.table, touched)
+
+    def replace(self, table_key: str, rows: pa.Table, touched: set[str] | None) -> None:
+        """Put whole rows in the place of those with the same ids. `touched` names what may be different, None: all."""
+        pending = self.pending(table_key)
+        if pending.rows.num_rows:
+            stays = pc.invert(pc.is_in(pending.rows["id"], value_set=one_array(rows["id"])))
+            rows = pa.concat_tables([pending.rows.filter(stays), rows])
+        pending.rows = rows
+        pending.touched |= set(working_schema(self.type(table_key)).names) if touched is None else touched
+
+    def delete(self, table_key: str, ids: pa.Array) -> pa.Array:
+        """Delete rows by id; the ids that were not deleted before."""
+        pending = self.pending(table_key)
+        fresh = pc.unique(ids)
+        if len(pending.deleted):
+            fresh = fresh.filter(pc.invert(pc.is_in(fresh, value_set=pending.deleted)))
+        pending.deleted = pa.concat_arrays([pending.deleted, fresh])
+        return fresh
+
+    def rows_by_id(self, table_key: str, ids: pa.Array) -> pa.Table:
+        """Whole rows by id, as they are now."""
+        pending = self.pending(table_key)
+        schema = working_schema(self.type(table_key))
+        own = pending.rows.filter(pc.is_in(pending.rows["id"], value_set=ids))
+        left = ids.filter(pc.invert(pc.is_in(ids, value_set=one_array(own["id"])))) if own.num_rows else ids
+        if not len(left) or not self.committed.count(table_key):
+            return own
+        found = self._not_pending(self.committed.rows_with(table_key, "id", left, schema.names), pending)
+        found = _in_working_types(found, schema)
+        self._remember(table_key, found)
+        return pa.concat_tables([own, found]) if own.num_rows else found
+
+    def changes(self) -> dict[str, PendingTable]:
+        """What the write changes in the end: tables, rows and ids that are as they were are left out."""
+        result: dict[str, PendingTable] = {}
+        for table_key, pending in sorted(self._tables.items()):
+            rows = self._really_changed(table_key, pending.rows)
+            if rows.num_rows or len(pending.deleted):
+                result[table_key] = PendingTable(rows, pending.deleted, pending.touched)
+        return result
+
+    def is_new(self, table_key: str, ids: pa.Array) -> bool:
+        """Whether none of the ids was found among committed rows. Only for ids that were looked up."""
+        before = self._before.get(table_key)
+        return before is None or not pc.any(pc.is_in(ids, value_set=one_array(before["id"]))).as_py()
+
+    def change(self, table_key: str, pending: PendingTable) -> TableChange:
+        """A pending table as the cross-row rules see it."""
+        type_ = self.type(table_key)
+        everything = set(working_schema(type_).names)
+        return TableChange(
+            pending.rows.select(list(key_columns(type_))),
+            pending.deleted,
+            touched=None if pending.touched >= everything else frozenset(pending.touched),
+            known_new=self.is_new(table_key, one_array(pending.rows["id"])),
+        )
+
+    def _really_changed(self, table_key: str, rows: pa.Table) -> pa.Table:
+        before = self._before.get(table_key)
+        if before is None or not rows.num_rows:
+            return rows
+        found = pc.index_in(one_array(rows["id"]), value_set=one_array(before["id"]))
+        match = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        changed = changed_rows(rows, before, match)
+        return rows if bool(changed.all()) else rows.filter(pa.array(changed))
+
+    def _not_pending(self, rows: pa.Table, pending: PendingTable) -> pa.Table:
+        for ids in (one_array(pending.rows["id"]), pending.deleted):
+            if len(ids) and rows.num_rows:
+                rows = rows.filter(pc.invert(pc.is_in(rows["id"], value_set=ids)))
+        return rows
+
+    def _remember(self, table_key: str, rows: pa.Table) -> None:
+        """Keep committed rows as they were read: what was not changed in the end is not written."""
+        committed = self._not_pending(rows, self.pending(table_key))
+        before = self._before.get(table_key)
+        if before is not None:
+            committed = committed.filter(pc.invert(pc.is_in(committed["id"], value_set=one_array(before["id"]))))
+            committed = pa.concat_tables([before, committed])
+        self._before[table_key] = committed
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._tables))
+
+
+def _in_working_types(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows as storage reads them, in the types and order of the working schema."""
+    wanted = pa.schema([schema.field(name) for name in schema.names if name in rows.column_names])
+    return rows.select(wanted.names).cast(wanted)
