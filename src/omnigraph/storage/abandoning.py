@@ -57,7 +57,8 @@ def _was_committed(handles: Handles, write: StagedWrite | StagedCompaction) -> b
         if isinstance(write, StagedCompaction):
             return False
         later = range(write.base_version + 1, newest.version + 1)
-        found = [newest.read_transaction(version) for version in later]
+        alone = handles.private(TableVersion(write.location, write.branch, int(newest.version)))
+        found = [alone.read_transaction(version) for version in later]
         return any(entry is not None and entry.uuid == write.transaction_uuid for entry in found)
     except Exception:
         return True

@@ -127,7 +127,7 @@ def _commit(handles: Handles, handle: LanceDataset, base: TableVersion, transact
 
 def _landed_after_all(handles: Handles, base: TableVersion, transaction_uuid: str) -> bool:
     try:
-        found = handles.at(base.at(base.version + 1)).read_transaction(base.version + 1)
+        found = handles.private(base.at(base.version + 1)).read_transaction(base.version + 1)
     except Exception:
         return False
     return found is not None and found.uuid == transaction_uuid

@@ -28,14 +28,17 @@ def create_fork(handles: Handles, table: TableVersion, name: str) -> TableVersio
     failpoint("storage.fork.before")
     handles.called("fork", table.location)
     with lance_errors(f"forking `{name}` from", table):
-        handles.at(table).create_branch(name, (table.branch, table.version), storage_options=handles.storage_options)
+        handles.private(table).create_branch(
+            name, (table.branch, table.version), storage_options=handles.storage_options
+        )
     failpoint("storage.fork.after")
     return TableVersion(table.location, name, table.version)
 
 
 def delete_fork(handles: Handles, location: str, name: str) -> bool:
     """Remove a fork and its files. False when there was none; an error while another fork starts from it."""
-    line = handles.newest(location, None)
+    newest = handles.newest(location, None)
+    line = handles.private(TableVersion(location, None, int(newest.version)))
     with lance_errors(f"deleting the fork `{name}` of", location):
         if name not in line.branches.list():
             return False

@@ -70,6 +70,21 @@ class Handles:
             )
         return self.remember(TableVersion(clean_path(location), branch, int(opened.version)), opened)
 
+    def private(self, version: TableVersion) -> LanceDataset:
+        """A handle of a pinned version that no other thread has.
+
+        Some of Lance's calls (reading a transaction, making and deleting a branch) lock the handle for themselves, and any
+        other use of it meanwhile, even asking for its version, fails in the other thread.
+        """
+        self.called("open", version.location)
+        with lance_errors("opening", version):
+            return lance.dataset(
+                self.uri(version.location, version.branch),
+                version=version.version,
+                storage_options=self._storage_options,
+                session=self._session,
+            )
+
     def remember(self, version: TableVersion, handle: LanceDataset) -> LanceDataset:
         """Put a handle into the cache; the one that all threads share is returned."""
         with self._lock:

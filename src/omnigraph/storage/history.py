@@ -41,7 +41,7 @@ def transactions(
     """
     if to_version <= after_version:
         return []
-    handle = handles.at(TableVersion(location, branch, to_version))
+    handle = handles.private(TableVersion(location, branch, to_version))
     return [_transaction(handle, version) for version in range(after_version + 1, to_version + 1)]
 
 
