@@ -84,8 +84,9 @@ def publish(
         if done is not None:
             return done
         check_expected(store, branch, current, expected or {}, changes.commit.parent_commit_id)
+        changed = _changed_rows(current, changes)
         try:
-            published = _publish_once(store, branch, current, changes)
+            published = _publish_once(store, branch, current, changes, changed)
         except Conflict:
             if attempt == budget:
                 break
@@ -155,7 +156,9 @@ def _already_published(store: GraphStore, current: ManifestState, draft: CommitD
     return known_history(store, current).get(draft.graph_commit_id)
 
 
-def _publish_once(store: GraphStore, branch: BranchRef, current: ManifestState, changes: Publication) -> ManifestState:
+def _publish_once(
+    store: GraphStore, branch: BranchRef, current: ManifestState, changes: Publication, table_rows: list[Row]
+) -> ManifestState:
     draft = changes.commit
     commit = GraphCommit(
         graph_commit_id=draft.graph_commit_id,
@@ -171,7 +174,7 @@ def _publish_once(store: GraphStore, branch: BranchRef, current: ManifestState, 
         incarnation=branch.incarnation,
         schema_digest=changes.schema_digest or current.schema_digest,
     )
-    changed = {row[KEY_COLUMN]: row for row in [*_changed_rows(current, changes), head_row(commit)]}
+    changed = {row[KEY_COLUMN]: row for row in [*table_rows, head_row(commit)]}
     staged = store.tables.stage_upsert(current.table, to_table(changed.values()), key=KEY_COLUMN)
     failpoint("publish.before")
     try:
