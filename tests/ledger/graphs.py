@@ -1,4 +1,4 @@
-"""What the tests of the ledger share: a small schema, writers straight over `publish`, counters, children, old graphs."""
+"""What the tests of the ledger share: a schema, writers straight over `publish`, counters, child processes."""
 
 from __future__ import annotations
 

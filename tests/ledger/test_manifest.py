@@ -100,7 +100,7 @@ def test_every_publish_checks_the_stamp_again(graph):
 @pytest.mark.parametrize("read_only", [True, False])
 def test_a_newer_stamp_refuses_any_open(graph, path, read_only):
     stamped(graph, 5)
-    with pytest.raises(BadRequest, match="internal schema version 5 .* upgrade omnigraph first"):
+    with pytest.raises(BadRequest, match=r"internal schema version 5 .* upgrade omnigraph first"):
         open_store(path, read_only=read_only)
 
 

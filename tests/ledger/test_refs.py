@@ -77,7 +77,7 @@ def test_tags_have_a_space_of_their_own(refs):
 
 def test_a_damaged_or_newer_ref_object_is_loud(refs):
     refs._objects.put(branch_path("broken"), b"{")
-    with pytest.raises(InternalError, match="broken.json is damaged"):
+    with pytest.raises(InternalError, match=r"broken\.json is damaged"):
         refs.get("broken")
     refs._objects.put(branch_path("later"), b'{"format": 99}')
     with pytest.raises(InternalError, match="upgrade omnigraph first"):

@@ -73,8 +73,8 @@ class Handles:
     def private(self, version: TableVersion) -> LanceDataset:
         """A handle of a pinned version that no other thread has.
 
-        Some of Lance's calls (reading a transaction, making and deleting a branch) lock the handle for themselves, and any
-        other use of it meanwhile, even asking for its version, fails in the other thread.
+        Some of Lance's calls (reading a transaction, making and deleting a branch) lock the handle for themselves, and
+        any other use of it meanwhile, even asking for its version, fails in the other thread.
         """
         self.called("open", version.location)
         with lance_errors("opening", version):
