@@ -12,8 +12,8 @@ from omnigraph.errors import Conflict, StorageKind
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.storage.constants import FILE_FORMAT, ROWS_PER_FILE
 from omnigraph.storage.handles import Handles
-from omnigraph.storage.lance_errors import TableExists, TableNotFound, lance_errors
-from omnigraph.storage.staging import Rows, as_reader
+from omnigraph.storage.lance_errors import TableExists, TableNotFound
+from omnigraph.storage.row_streams import Rows, row_stream
 from omnigraph.storage.uri import clean_path
 from omnigraph.storage.values import TableVersion
 
@@ -37,10 +37,10 @@ def create(
     failpoint("storage.create.before")
     handles.called("commit", location)
     try:
-        with lance_errors("creating a table at", location):
+        with row_stream("creating a table at", location, rows if rows is not None else [], schema) as stream:
             # Not `lance.write_dataset`: of two that create at once it would let the later one overwrite the earlier.
             transaction = write_fragments(
-                as_reader(rows if rows is not None else [], schema),
+                stream,
                 uri,
                 mode="create",
                 return_transaction=True,

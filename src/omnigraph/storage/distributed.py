@@ -19,7 +19,8 @@ from lance.fragment import write_fragments as lance_write_fragments
 from omnigraph.storage.constants import FILE_FORMAT, ROWS_PER_FILE
 from omnigraph.storage.handles import Handles
 from omnigraph.storage.lance_errors import lance_errors
-from omnigraph.storage.staging import all_field_ids, as_reader, delete_addresses, staged, with_row_ids
+from omnigraph.storage.row_streams import row_stream
+from omnigraph.storage.staging import all_field_ids, delete_addresses, staged, with_row_ids
 from omnigraph.storage.values import StagedWrite, TableVersion
 
 
@@ -51,9 +52,9 @@ def write_fragments(
     `overwrite` the schema need not be the table's own.
     """
     place = WriteTarget(target, 0) if isinstance(target, str) else target
-    with lance_errors("writing fragments of", place.uri):
+    with row_stream("writing fragments of", place.uri, batches, schema) as stream:
         written = lance_write_fragments(
-            as_reader(batches, schema),
+            stream,
             place.uri,
             mode="overwrite" if overwrite else "append",
             data_storage_version=FILE_FORMAT,

@@ -8,8 +8,7 @@ distributed writers produce too, and the strict commit can guard it (see `commit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,10 +22,9 @@ from omnigraph.storage.constants import FILE_FORMAT, ROWS_PER_FILE
 from omnigraph.storage.handles import Handles
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.reading import ID_COLUMN, take_ids, unique_ids
+from omnigraph.storage.row_streams import Rows, row_stream
 from omnigraph.storage.staged_files import files_of
 from omnigraph.storage.values import StagedWrite, TableVersion
-
-Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]
 
 
 def stage_append(handles: Handles, table: TableVersion, rows: Rows) -> StagedWrite:
@@ -100,9 +98,9 @@ def stage_overwrite(handles: Handles, table: TableVersion, rows: Rows, schema: p
         written = write_rows(handle, table, rows)
         operation = LanceOperation.Overwrite(handle.lance_schema, written)
     else:
-        with lance_errors("writing rows of", table):
+        with row_stream("writing rows of", table, rows, schema) as stream:
             transaction = lance_write_fragments(
-                as_reader(rows, schema),
+                stream,
                 handle,
                 mode="overwrite",
                 return_transaction=True,
@@ -116,9 +114,9 @@ def stage_overwrite(handles: Handles, table: TableVersion, rows: Rows, schema: p
 
 def write_rows(handle: LanceDataset, table: TableVersion, rows: Rows) -> list[FragmentMetadata]:
     """Write rows as fragments of a table that refers to them nowhere yet. No rows make no file."""
-    with lance_errors("writing rows of", table):
+    with row_stream("writing rows of", table, rows, handle.schema) as stream:
         written: list[FragmentMetadata] = lance_write_fragments(
-            as_reader(rows, handle.schema),
+            stream,
             handle,
             data_storage_version=FILE_FORMAT,
             max_rows_per_file=ROWS_PER_FILE,
@@ -186,30 +184,6 @@ def all_field_ids(handle: LanceDataset) -> list[int]:
         ids.append(field.id())
         pending.extend(field.children())
     return sorted(ids)
-
-
-def as_reader(rows: Rows, schema: pa.Schema) -> pa.RecordBatchReader:
-    """Rows as a stream in the table's own column order and types."""
-    if isinstance(rows, pa.Table):
-        rows = rows.to_reader()
-    batches = [rows] if isinstance(rows, pa.RecordBatch) else rows
-    return pa.RecordBatchReader.from_batches(schema, (_aligned(batch, schema) for batch in batches))
-
-
-def _aligned(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    if batch.schema.equals(schema):
-        return batch
-    missing = [name for name in schema.names if name not in batch.schema.names]
-    unknown = [name for name in batch.schema.names if name not in schema.names]
-    if missing or unknown:
-        words = [f"lacks {', '.join(missing)}"] if missing else []
-        words += [f"has the unknown {', '.join(unknown)}"] if unknown else []
-        raise BadRequest(f"a batch of rows does not fit its table: it {' and '.join(words)}")
-    columns = []
-    for field in schema:
-        column = batch.column(field.name)
-        columns.append(column if column.type == field.type else column.cast(field.type))
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _checked_ids(table: TableVersion, upserts: pa.Table | None, key: str) -> pa.Array:

@@ -35,7 +35,7 @@ from omnigraph.storage.filling import Fill
 from omnigraph.storage.filters import Filter
 from omnigraph.storage.handles import Handles, Hook
 from omnigraph.storage.indexes import IndexKind, IndexState, IndexWork
-from omnigraph.storage.staging import Rows
+from omnigraph.storage.row_streams import Rows
 from omnigraph.storage.uri import Root
 from omnigraph.storage.values import (
     ForkInfo,
