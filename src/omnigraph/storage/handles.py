@@ -9,6 +9,7 @@ the main line costs two.
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -74,16 +75,10 @@ class Handles:
         """A handle of a pinned version that no other thread has.
 
         Some of Lance's calls (reading a transaction, making and deleting a branch) lock the handle for themselves, and
-        any other use of it meanwhile, even asking for its version, fails in the other thread.
+        any other use of it meanwhile, even asking for its version, fails in the other thread. The copy costs no look
+        at the store.
         """
-        self.called("open", version.location)
-        with lance_errors("opening", version):
-            return lance.dataset(
-                self.uri(version.location, version.branch),
-                version=version.version,
-                storage_options=self._storage_options,
-                session=self._session,
-            )
+        return copy.copy(self.at(version))
 
     def remember(self, version: TableVersion, handle: LanceDataset) -> LanceDataset:
         """Put a handle into the cache; the one that all threads share is returned."""

@@ -85,7 +85,8 @@ def remove_versions(handles: Handles, location: str, branch: str | None, unwante
     What a fork or a Lance tag refers to stays by itself. The newest version is refused.
     """
     wanted = sorted(set(unwanted))
-    handle = handles.newest(location, branch)
+    newest = handles.newest(location, branch)
+    handle = handles.private(TableVersion(location, branch, int(newest.version)))
     if handle.version in wanted:
         raise BadRequest(f"version {handle.version} of {location} is its newest and cannot be removed")
     if not wanted:

@@ -12,7 +12,8 @@ from lance.dataset import LanceOperation
 
 from omnigraph.errors import BadRequest
 from omnigraph.storage.handles import Handles
-from omnigraph.storage.staging import Rows, staged, write_rows
+from omnigraph.storage.row_streams import Rows
+from omnigraph.storage.staging import staged, write_rows
 from omnigraph.storage.values import StagedWrite, TableVersion
 
 
