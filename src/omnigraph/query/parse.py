@@ -13,9 +13,11 @@ from omnigraph.query.tokens import (
     KEYWORDS,
     MAX_NESTING,
     WORD_TOKENS,
+    as_name,
     classify,
     deepest,
     parser,
+    reads_as_edge,
     span_of,
     split_queries,
     tokenize,
@@ -112,6 +114,9 @@ def _parse_chunk(tokens: Sequence[Token]) -> syntax.Query | Diagnostic:
     interactive: Any = parser().parse_interactive(start="query")
     try:
         for index, token in enumerate(tokens):
+            # An undirected edge may stand exactly where a keyword may be an edge: behind the start of a traversal.
+            if reads_as_edge(tokens, index) and "EDGE_OPEN" in interactive.choices():
+                token = as_name(token)
             try:
                 interactive.feed_token(token)
             except UnexpectedToken:

@@ -2,8 +2,8 @@
 
 The lexer never fails: what it does not know becomes a token that no rule takes. A file is cut into queries here, so
 that a broken query does not hide the errors of the next one. What one token of look-ahead cannot decide is decided
-here too, by looking at the neighbours (`classify`): which variables are parameters, which words between two variables
-are edges although they are also keywords, and which angle brackets belong to an undirected edge.
+here too, by looking at the neighbours: which variables are parameters, which words between two variables are edges
+although they are also keywords, and which angle brackets belong to an undirected edge.
 """
 
 from __future__ import annotations
@@ -49,9 +49,6 @@ _COMPARISONS = frozenset({"EQ", "NE", "LT", "LE", "GT", "GE"})
 _WORD_OPERATORS = frozenset({"IN", "CONTAINS", "STARTS_WITH"})
 _OPENERS = frozenset({"LPAREN", "LBRACE", "LBRACKET"})
 _CLOSERS = frozenset({"RPAREN", "RBRACE", "RBRACKET"})
-_OPERAND_FOLLOWS = _COMPARISONS | _WORD_OPERATORS | {"LPAREN", "LBRACKET", "COMMA", "AND", "OR", "NOT", "COLON", "DOT"}
-"""After one of these a variable is an operand, so it does not start a traversal."""
-
 _OPERAND_STARTS = frozenset({"STRING", "INTEGER", "FLOAT", "LBRACKET", "LPAREN", "VARIABLE", "PARAMETER", "NAME"})
 
 MAX_NESTING = 64
@@ -138,8 +135,8 @@ def classify(tokens: Sequence[Token]) -> list[Token]:
     for index in range(body, len(result)):
         kind = result[index].type
         if kind in KEYWORD_TOKENS:
-            if _is_edge_word(result, index) or (kind == "NOT" and _is_not_property(result, index)):
-                result[index] = _retyped(result[index], "NAME")
+            if kind == "NOT" and _is_not_property(result, index):
+                result[index] = as_name(result[index])
         elif kind == "LT":
             close = _edge_close(result, index)
             if close is not None:
@@ -159,14 +156,22 @@ def _header(tokens: Sequence[Token]) -> tuple[set[str], int]:
     return parameters, len(tokens)
 
 
-def _is_edge_word(tokens: Sequence[Token], index: int) -> bool:
-    """`$a in $b` with two variables that are no parameters: `in` is an edge. So is it in `$a in{1,2} $b`."""
-    if tokens[index - 1].type != "VARIABLE" or _type(tokens, index - 2) in _OPERAND_FOLLOWS:
+def reads_as_edge(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a keyword behind a variable is an edge: `$a in $b` with a variable that is no parameter, `$a in{1,2} $b`.
+
+    Only the parser knows whether the variable before it can be the start of a traversal at all.
+    """
+    if tokens[index].type not in KEYWORD_TOKENS or _type(tokens, index - 1) != "VARIABLE":
         return False
     following = _type(tokens, index + 1)
     if following == "LBRACE":
         return _type(tokens, index + 2) in {"INTEGER", "COMMA"}
     return following == "VARIABLE" and _type(tokens, index + 2) != "DOT"
+
+
+def as_name(token: Token) -> Token:
+    """The token of a keyword as that of a name."""
+    return _retyped(token, "NAME")
 
 
 def _is_not_property(tokens: Sequence[Token], index: int) -> bool:
