@@ -88,7 +88,7 @@ def check_unique(
     _report(violations, type_, table, Kind.UNIQUE, later, own, unique[0])
     if table.replaces_all or not committed.count(type_.table_key):
         return
-    lookup = _best_lookup(type_, unique)
+    lookup = best_lookup(type_, unique)
     values = distinct(table.keys[lookup])
     candidates = committed.rows_with(type_.table_key, lookup, values, ["id", *unique])
     candidates = table.surviving(candidates)
@@ -239,7 +239,7 @@ def _report_dangling(edge: EdgeType, end: str, node: str, rows: pa.Table, violat
     violations.add_many(Kind.DANGLING_EDGE.value, edge.table_key, rows.num_rows, first)
 
 
-def _best_lookup(type_: GraphType, unique: Sequence[str]) -> str:
+def best_lookup(type_: GraphType, unique: Sequence[str]) -> str:
     """The column of a tuple by which few committed rows are found: an end, an indexed one, else the most varied."""
 
     def rank(name: str) -> tuple[int, int]:

@@ -64,6 +64,28 @@ def check_values(type_: GraphType, rows: Rows, violations: ViolationCollector, *
         violations.add_rows(finding.kind, type_.table_key, broken, describe, len(broken))
 
 
+def check_missing(type_: GraphType, rows: Rows, violations: ViolationCollector) -> None:
+    """Report required values that are missing: for whole rows whose values have been checked already."""
+    required = [p for p in type_.properties if not p.nullable and rows.table[p.name].null_count]
+    for property_ in required:
+        empty = _where(pc.is_null(rows.table[property_.name]))
+        ids = rows.table["id"]
+
+        def describe(row: int, name: str = property_.name) -> Violation:
+            place = rows.place(row)
+            return Violation(
+                Kind.MISSING_VALUE.value,
+                type_.table_key,
+                messages.missing_value(name),
+                row_id=ids[row].as_py(),
+                property=name,
+                source=place.source,
+                record=place.record,
+            )
+
+        violations.add_rows(Kind.MISSING_VALUE, type_.table_key, empty, describe, len(empty))
+
+
 def find_in_values(type_: GraphType, table: pa.Table) -> Iterator[Finding]:
     """Every rule of the type that single rows of `table` break. Columns that are not there are not looked at."""
     present = set(table.column_names)

@@ -1,0 +1,240 @@
+"""The input of a load as a stream of decoded rows: one function for every kind of data a caller may hand over."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.ipc
+import pyarrow.parquet
+
+from omnigraph.diagnostics import did_you_mean
+from omnigraph.errors import BadRequest, StorageError, StorageKind
+from omnigraph.schema.catalog import Catalog, EdgeType, GraphType
+from omnigraph.write.decode.blocks import line_blocks
+from omnigraph.write.decode.frames import ColumnMapping, decode_frames
+from omnigraph.write.decode.json_lines import LineDecoder
+from omnigraph.write.decode.records import decode_plain_rows, decode_records
+from omnigraph.write.decode.sources import (
+    DECOMPRESSION_ERRORS,
+    TABLE_SUFFIXES,
+    ByteSource,
+    FileSource,
+    MemorySource,
+    find_files,
+    repeatable,
+    rewindable,
+)
+from omnigraph.write.rows import Rows
+from omnigraph.write.validate.collector import ViolationCollector
+
+ROWS_PER_BATCH = 65_536
+"""Python rows and columns are decoded this many at a time."""
+
+Decode = Callable[[Catalog, ViolationCollector], Iterator[Rows]]
+
+
+@dataclass(frozen=True, slots=True)
+class InputOptions:
+    """How columns and plain rows are to be read: the type they are of, its ends, and columns by another name."""
+
+    type: str | None = None
+    src: str | None = None
+    dst: str | None = None
+    columns: Mapping[str, str] | None = None
+
+
+def open_input(data: Any, options: InputOptions, stack: ExitStack) -> Decode:
+    """A function that decodes `data` from its start each time it is called. `stack` owns temporary files."""
+    if isinstance(data, str | os.PathLike):
+        return _files(find_files(data), options)
+    if isinstance(data, bytes | bytearray | memoryview):
+        return _bytes([MemorySource(bytes(data))], options)
+    if hasattr(data, "read"):
+        return _bytes([stack.enter_context(rewindable(data))], options)
+    columns = _as_arrow(data)
+    if columns is not None:
+        return _arrow(columns, options)
+    if isinstance(data, Mapping):
+        raise BadRequest("a load takes a list of rows; put the one row into a list")
+    if isinstance(data, Iterable):
+        if isinstance(data, list | tuple) and data and all(isinstance(item, str | os.PathLike) for item in data):
+            return _files([file for item in data for file in find_files(item)], options)
+        return _python_rows(stack.enter_context(repeatable(data)), options)
+    raise BadRequest(f"a load does not know what to do with a {type(data).__name__}")
+
+
+def input_bytes(data: Any) -> int | None:
+    """The size of the input where it can be known without reading it, for the choice of an engine."""
+    if isinstance(data, str | os.PathLike):
+        return sum(file.path.stat().st_size for file in find_files(data))
+    if isinstance(data, bytes | bytearray | memoryview):
+        return len(data)
+    return int(data.nbytes) if isinstance(data, pa.Table | pa.RecordBatch) else None
+
+
+def find_graph_type(catalog: Catalog, options: InputOptions) -> GraphType:
+    """The type that the caller named."""
+    if options.type is None:
+        raise BadRequest("rows of columns have no type of their own; name it with type=…")
+    found = catalog.node(options.type) or catalog.edge(options.type) or catalog.table(options.type)
+    if found is None:
+        hint = did_you_mean(options.type, [type_.name for type_ in catalog.types()])
+        raise BadRequest(f"the schema has no type `{options.type}`" + (f"; {hint}" if hint else ""))
+    return found
+
+
+def _mapping(catalog: Catalog, options: InputOptions) -> ColumnMapping:
+    return ColumnMapping(find_graph_type(catalog, options), options.src, options.dst, options.columns or {})
+
+
+# --- files and bytes ---------------------------------------------------------------------------------------------
+
+
+def _files(files: list[FileSource], options: InputOptions) -> Decode:
+    def decode(catalog: Catalog, violations: ViolationCollector) -> Iterator[Rows]:
+        for file in files:
+            if file.suffix in TABLE_SUFFIXES:
+                yield from _table_file(file, catalog, options, violations)
+            else:
+                yield from _json(file, catalog, options, violations)
+
+    return decode
+
+
+def _bytes(sources: list[ByteSource], options: InputOptions) -> Decode:
+    def decode(catalog: Catalog, violations: ViolationCollector) -> Iterator[Rows]:
+        for source in sources:
+            yield from _json(source, catalog, options, violations)
+
+    return decode
+
+
+def _json(
+    source: ByteSource, catalog: Catalog, options: InputOptions, violations: ViolationCollector
+) -> Iterator[Rows]:
+    if options.type is not None:
+        raise BadRequest(f"{source.name}: records of JSON say their type themselves; leave type=… out")
+    decoder = LineDecoder(catalog, source.name, violations)
+    with source.open() as stream:
+        try:
+            for lines in line_blocks(stream):
+                yield from decoder.decode(lines)
+        except DECOMPRESSION_ERRORS as error:
+            raise StorageError(
+                f"{source.name} cannot be read to its end: {error}. Nothing was published", StorageKind.PERMANENT
+            ) from error
+    yield from decoder.finish()
+
+
+def _table_file(
+    file: FileSource, catalog: Catalog, options: InputOptions, violations: ViolationCollector
+) -> Iterator[Rows]:
+    mapping = _mapping(catalog, options)
+    try:
+        batches, is_text = _open_table(file)
+        yield from decode_frames(mapping, batches, file.name, violations, text_values=is_text)
+    except (pa.ArrowInvalid, pa.ArrowIOError) as error:
+        raise BadRequest(f"{file.name} is not a readable {file.suffix.removeprefix('.')} file: {error}") from error
+
+
+def _open_table(file: FileSource) -> tuple[Iterable[pa.RecordBatch], bool]:
+    if file.suffix in (".csv", ".tsv"):
+        return _csv(file), True
+    if file.suffix == ".parquet":
+        return pyarrow.parquet.ParquetFile(file.path).iter_batches(batch_size=ROWS_PER_BATCH), False
+    source = pa.memory_map(str(file.path))
+    return _ipc(source), False
+
+
+def _ipc(source: Any) -> Iterator[pa.RecordBatch]:
+    reader = pyarrow.ipc.open_file(source)
+    for index in range(reader.num_record_batches):
+        yield reader.get_batch(index)
+
+
+def _csv(file: FileSource) -> Iterator[pa.RecordBatch]:
+    """Every column as text: what a cell means is decided by the property it is for, not guessed."""
+    delimiter = "\t" if file.suffix == ".tsv" else ","
+    parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+    with file.open() as stream:
+        header = pyarrow.csv.open_csv(stream, parse_options=parse).schema.names
+    with file.open() as stream:
+        yield from pyarrow.csv.open_csv(
+            stream,
+            parse_options=parse,
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types={name: pa.string() for name in header},
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+
+
+# --- columns and rows in memory ----------------------------------------------------------------------------------
+
+
+def _as_arrow(data: Any) -> pa.Table | pa.RecordBatchReader | None:
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if isinstance(data, pa.RecordBatchReader):
+        return data.read_all()
+    module = type(data).__module__.split(".", 1)[0]
+    if module == "pandas":
+        # NaN and NaT are how pandas writes that there is no value.
+        return pa.Table.from_pandas(data, preserve_index=False)
+    if module == "polars":
+        return (data.collect() if hasattr(data, "collect") else data).to_arrow()
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data).read_all()
+    return None
+
+
+def _arrow(table: pa.Table, options: InputOptions) -> Decode:
+    def decode(catalog: Catalog, violations: ViolationCollector) -> Iterator[Rows]:
+        mapping = _mapping(catalog, options)
+        yield from decode_frames(mapping, table.to_batches(max_chunksize=ROWS_PER_BATCH), "<table>", violations)
+
+    return decode
+
+
+def _python_rows(rows: Iterable[Any], options: InputOptions) -> Decode:
+    def decode(catalog: Catalog, violations: ViolationCollector) -> Iterator[Rows]:
+        numbered = enumerate(rows, 1)
+        while batch := list(islice(numbered, ROWS_PER_BATCH)):
+            if options.type is None:
+                yield from decode_records(catalog, batch, "<rows>", violations)
+                continue
+            type_ = find_graph_type(catalog, options)
+            renamed = [(record, _renamed(row, options.columns)) for record, row in batch]
+            src, dst = _ends(type_, options, renamed)
+            yield decode_plain_rows(type_, renamed, "<rows>", violations, src=src, dst=dst)
+
+    return decode
+
+
+def _renamed(row: Any, columns: Mapping[str, str] | None) -> Any:
+    if not columns or not isinstance(row, Mapping):
+        return row
+    return {columns.get(name, name): value for name, value in row.items()}
+
+
+def _ends(type_: GraphType, options: InputOptions, rows: list[tuple[int, Any]]) -> tuple[str, str]:
+    """What the rows call the ends of an edge: as told, else `src` and `dst`, else `from` and `to`."""
+    if not isinstance(type_, EdgeType):
+        return "src", "dst"
+    first = next((row for _, row in rows if isinstance(row, Mapping)), {})
+    src = options.src or ("src" if "src" in first else "from")
+    dst = options.dst or ("dst" if "dst" in first else "to")
+    return src, dst
+
+

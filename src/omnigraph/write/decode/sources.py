@@ -1,0 +1,199 @@
+"""Where the input of a load comes from: files, directories, globs, open files, bytes, Python rows.
+
+A load may have to be prepared again when another writer came first, so every input can be read more than once: what
+cannot be rewound is copied to a temporary file on the first pass.
+"""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import io
+import os
+import pickle
+import shutil
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+
+from omnigraph.errors import BadRequest, NotFound, StorageError, StorageKind
+
+JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".ipc")
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+_GZIP_MAGIC, _ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+
+
+class ByteSource(Protocol):
+    """Bytes that can be opened again and again. `name` is what violations call it."""
+
+    @property
+    def name(self) -> str:
+        """What violations call it."""
+
+    def open(self) -> IO[bytes]:
+        """From the start, decompressed."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """A file on local disk."""
+
+    path: Path
+    name: str
+
+    def open(self) -> IO[bytes]:
+        """The file's content, decompressed by what it is rather than by what it is called."""
+        try:
+            return decompressed(self.path.open("rb"))
+        except FileNotFoundError:
+            raise NotFound(f"there is no file {self.name} to load") from None
+        except OSError as error:
+            raise StorageError(f"{self.name} cannot be read: {error.strerror}", StorageKind.PERMANENT) from error
+
+    @property
+    def suffix(self) -> str:
+        """What kind of file it says it is: the extension without that of a compression."""
+        suffixes = [suffix.lower() for suffix in self.path.suffixes]
+        while suffixes and suffixes[-1] in COMPRESSIONS:
+            suffixes.pop()
+        return suffixes[-1] if suffixes else ""
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySource:
+    """Bytes in memory."""
+
+    data: bytes
+    name: str = "<data>"
+
+    def open(self) -> IO[bytes]:
+        """The bytes, decompressed."""
+        return decompressed(io.BytesIO(self.data))
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSource:
+    """An open file that can be rewound to where it was."""
+
+    stream: IO[bytes]
+    start: int
+    name: str = "<stream>"
+
+    def open(self) -> IO[bytes]:
+        """From where it stood when the load began."""
+        self.stream.seek(self.start)
+        return decompressed(_Unclosed(self.stream))
+
+
+class _Unclosed(io.RawIOBase):
+    """Somebody else's stream: reading to its end does not close it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def decompressed(raw: Any) -> IO[bytes]:
+    """A stream of the plain content, whether it is compressed with gzip, with Zstandard or not."""
+    stream = raw if hasattr(raw, "peek") else io.BufferedReader(raw, 1 << 20)
+    magic = stream.peek(4)[:4] if hasattr(stream, "peek") else b""
+    if magic.startswith(_GZIP_MAGIC):
+        return gzip.GzipFile(fileobj=stream, mode="rb")  # type: ignore[return-value]
+    if magic == _ZSTD_MAGIC:
+        return pa.CompressedInputStream(pa.PythonFile(stream, "r"), "zstd")
+    return stream
+
+
+DECOMPRESSION_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error, pa.ArrowInvalid, OSError)
+"""What reading a broken compressed file raises."""
+
+
+def find_files(data: str | os.PathLike[str]) -> list[FileSource]:
+    """The files that a path, a directory or a glob names, sorted by name."""
+    text = _local_path(os.fspath(data))
+    if os.path.isdir(text):
+        found = [path for path in sorted(Path(text).rglob("*")) if path.is_file() and _is_input(path)]
+        if not found:
+            raise BadRequest(f"the directory {text} holds nothing to load ({', '.join(JSON_SUFFIXES)})")
+    elif os.path.exists(text):
+        found = [Path(text)]
+    elif glob.has_magic(text):
+        found = [Path(name) for name in sorted(glob.glob(text, recursive=True)) if os.path.isfile(name)]
+        if not found:
+            raise NotFound(f"no file matches {text}")
+    else:
+        raise NotFound(f"there is no file {text} to load")
+    return [FileSource(path, str(path)) for path in found]
+
+
+def _is_input(path: Path) -> bool:
+    if any(part.startswith((".", "_")) for part in path.parts[-1:]):
+        return False
+    return FileSource(path, "").suffix in (*JSON_SUFFIXES, *TABLE_SUFFIXES)
+
+
+def _local_path(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme == "file":
+        return unquote(parts.path)
+    if len(parts.scheme) > 1 and "://" in text:
+        raise BadRequest(f"{text}: in process only local files are loaded; use engine spark for {parts.scheme}://")
+    return text
+
+
+@contextmanager
+def rewindable(stream: IO[bytes]) -> Iterator[ByteSource]:
+    """An open file as a source; one that cannot be rewound is copied to a temporary file first."""
+    name = str(getattr(stream, "name", "<stream>"))
+    if isinstance(stream, io.TextIOBase):
+        stream = stream.buffer  # type: ignore[attr-defined]
+    if stream.seekable():
+        yield StreamSource(stream, stream.tell(), name)
+        return
+    with tempfile.TemporaryFile() as copy:
+        shutil.copyfileobj(stream, copy, 1 << 20)
+        copy.seek(0)
+        yield StreamSource(copy, 0, name)
+
+
+@contextmanager
+def repeatable(rows: Iterable[Any]) -> Iterator[Iterable[Any]]:
+    """Python rows that can be gone through more than once; an iterator is kept in a temporary file."""
+    if isinstance(rows, Sequence | Mapping) or iter(rows) is not iter(rows):
+        yield rows
+        return
+    with tempfile.TemporaryFile() as copy:
+        for row in rows:
+            pickle.dump(row, copy, pickle.HIGHEST_PROTOCOL)
+        yield _Pickled(copy)
+
+
+class _Pickled:
+    """Rows in a temporary file."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def __iter__(self) -> Iterator[Any]:
+        self._file.seek(0)
+        while True:
+            try:
+                row = pickle.load(self._file)  # our own file, written a moment ago
+            except EOFError:
+                return
+            yield row
