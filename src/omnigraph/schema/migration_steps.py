@@ -284,8 +284,8 @@ def step_text(step: Step) -> str:
     if isinstance(step, UpdateTypeMetadata):
         return f"{name}: {', '.join(step.changes)}"
     if isinstance(step, UnsupportedChange):
-        unless = ", unless it turns out to have no rows" if step.needs_check else ""
-        return f"{name}: {step.reason}{unless} [{step.code}]"
+        unknown = " (rows not counted)" if step.needs_check else ""
+        return f"{name}: {step.reason}{unknown} [{step.code}]"
     name = f"{name}.{step.property}"
     if isinstance(step, AddProperty):
         default = f", default {step.default!r}" if step.has_default else ""

@@ -12,7 +12,7 @@ A pattern is matched against the whole value. It is made of
 
 Look-around, back-references, flags, word boundaries, possessive quantifiers, atomic groups, POSIX and Unicode classes
 are refused: engines disagree on them or run them in exponential time. `portable_pattern` rewrites what is left into a
-form without any construct that Python's `re`, RE2 (DuckDB, Arrow) and Java read differently.
+form without any construct that Python's `re` and RE2 (in DuckDB and Arrow) read differently.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class _Reader:
             raise BadPattern(f"there is nothing for `{character}` to repeat", start)
         if character in "^$":
             raise BadPattern(
-                f"`{character}` can only stand at the end of the pattern: the whole value is matched", start
+                f"`{character}` can only stand at an end of the pattern: the whole value is matched anyway", start
             )
         if character == "{":
             raise BadPattern("write `\\{` for a brace", start)
