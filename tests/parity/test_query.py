@@ -1,0 +1,183 @@
+"""Queries give equal rows in equal order, to the last bit, on both engines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from omnigraph.errors import BadRequest
+from omnigraph.ledger.store import GraphStore
+from omnigraph.query import ir
+from omnigraph.query.lower import compile_query
+from omnigraph.read.run import run_query as run_in_process
+from tests.parity.graphs import make_graph
+
+pytestmark = pytest.mark.spark
+
+QUERIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "all properties": ("{ match { $p: Person } return { $p } }", {}),
+    "filters on each type": (
+        """($n: I32, $u: U64, $d: Date, $t: DateTime, $f: F64) {
+            match { $p: Person  $p.age > $n  $p.big <= $u  $p.born >= $d or $p.seen < $t or $p.score != $f }
+            return { $p.slug, $p.age > 30 as older, $p.big, $p.total } }""",
+        {"n": 20, "u": str(2**64 - 2), "d": "1992-01-01", "t": "2026-01-05T00:00:00Z", "f": 0.1},
+    ),
+    "floats compare alike": (
+        "{ match { $p: Person  $p.score < 0.3  $p.ratio >= 0.5 } return { $p.slug, $p.ratio, $p.score } }",
+        {},
+    ),
+    "null tests": ("{ match { $p: Person  $p.age = null  $p.bio != null } return { $p.slug, $p.age } }", {}),
+    "text predicates": (
+        '{ match { $p: Person  $p.slug starts_with "p1"  $p.bio contains "ra" } return { $p.slug, $p.bio } }',
+        {},
+    ),
+    "lists": (
+        '($in: [String]) { match { $p: Person  $p.tags contains "a"  $p.mood in $in  not $p.active } '
+        "return { $p.slug, $p.tags, $p.mood, $p.active } }",
+        {"in": ["sad", "glad"]},
+    ),
+    "one hop": ("{ match { $p: Person  $p knows $q } return { $p.slug, $q.slug, $q.age } }", {}),
+    "against the edge": ('{ match { $p: Person { slug: "p03" }  $q knows $p } return { $q.slug } }', {}),
+    "either direction": ('{ match { $p: Person { slug: "p03" }  $p <knows> $q } return { $q.slug } }', {}),
+    "two types": (
+        "{ match { $p: Person  $p livesIn $c  $c.people > 2 } return { $p.slug, $c.name } order { $c.name desc } }",
+        {},
+    ),
+    "edges bound": (
+        "{ match { $p: Person  $p $k:knows $q  $k.weight > 0.1 } return { $p.slug, $k.since, $k.weight, $q.slug } "
+        "order { $k.since desc, $k.weight } limit 9 }",
+        {},
+    ),
+    "edges bound either way": ("{ match { $p: Person  $p $k:<knows> $q } return { $k, $p.slug, $q.slug } }", {}),
+    "paths by distance": ("{ match { $p: Person  $p knows{1,3} $q } return { $p.slug, $q.slug } }", {}),
+    "paths from two on": ("{ match { $p: Person  $p knows{2,3} $q  $q.age > 30 } return { $p.slug, $q.slug } }", {}),
+    "undirected paths": (
+        '{ match { $p: Person { slug: "p02" }  $p <knows>{1,2} $q } return { $q.slug, $q.mood } }',
+        {},
+    ),
+    "self-loops": ("{ match { $p: Person  $p knows $p } return { $p.slug } }", {}),
+    "triangles": (
+        "{ match { $a: Person  $a knows $b  $b knows $c  $c knows $a } return { $a.slug, $b.slug, $c.slug } }",
+        {},
+    ),
+    "negation": ("{ match { $p: Person  not { $p knows $q  $q.age > 40 } } return { $p.slug } }", {}),
+    "negation of a pair": (
+        "{ match { $p: Person  $p knows $q  not { $q knows $p } } return { $p.slug, $q.slug } }",
+        {},
+    ),
+    "product": ('{ match { $p: Person { mood: "sad" }  $c: City } return { $p.slug, $c.name } limit 7 }', {}),
+    "groups": (
+        "{ match { $p: Person } return { $p.mood, count($p) as n, count($p.age) as ages, sum($p.age) as s, "
+        "avg($p.total) as m, min($p.bio) as b, max($p.seen) as t } order { n desc } }",
+        {},
+    ),
+    "float sums to the last bit": (
+        "{ match { $p: Person  $p knows $q } return { $p.mood, sum($q.score) as s, avg($q.ratio) as r, "
+        "max($q.big) as b, count($q) as n, min($q.active) as a } }",
+        {},
+    ),
+    "groups by an entity": (
+        "{ match { $p: Person  $p livesIn $c } return { $c, count($p) as n } order { n desc } limit 2 }",
+        {},
+    ),
+    "aggregates over nothing": (
+        '{ match { $p: Person { slug: "nobody" } } return { count($p) as n, sum($p.age) as s, max($p.bio) as b } }',
+        {},
+    ),
+    "float aggregates over nothing": (
+        '{ match { $p: Person { slug: "nobody" } } return { count($p) as n, sum($p.score) as s, min($p.born) as b } }',
+        {},
+    ),
+    "groups over nothing": (
+        '{ match { $p: Person { slug: "nobody" } } return { $p.mood, sum($p.score) as s } }',
+        {},
+    ),
+    "order by several, nulls smallest": (
+        "{ match { $p: Person } return { $p.slug, $p.age, $p.mood } order { $p.mood desc, $p.age } limit 11 }",
+        {},
+    ),
+    "limit by parameter": ("($k: I64) { match { $p: Person } return { $p.slug } limit $k }", {"k": 4}),
+    "limit zero": ("{ match { $p: Person } return { $p.slug } limit 0 }", {}),
+    "search": ('{ match { $p: Person  search($p.bio, "spark river") } return { $p.slug, $p.bio } }', {}),
+    "phrases": ('{ match { $p: Person  match_text($p.bio, "graph") } return { $p.slug } }', {}),
+    "fuzzy": ('{ match { $p: Person  fuzzy($p.bio, "grahp stine") } return { $p.slug, $p.bio } }', {}),
+    "bm25": (
+        '{ match { $p: Person } return { $p.slug, bm25($p.bio, "graph stone café") as s } order { s desc } limit 12 }',
+        {},
+    ),
+    "nearest after a filter": (
+        "($v: Vector(3)) { match { $p: Person  $p.age > 25 } return { $p.slug, nearest($p.face, $v) as d } "
+        "order { nearest($p.face, $v) } limit 8 }",
+        {"v": [0.5, 1.0, -0.25]},
+    ),
+    "nearest after a traversal": (
+        "($v: Vector(3)) { match { $p: Person  $p knows $q } return { $p.slug, $q.slug } "
+        "order { nearest($q.face, $v) } limit 15 }",
+        {"v": [1.0, 0.0, 0.0]},
+    ),
+    "fusion": (
+        "($v: Vector(3)) { match { $p: Person } "
+        'return { $p.slug, rrf(nearest($p.face, $v), bm25($p.bio, "river")) as s } '
+        'order { rrf(nearest($p.face, $v), bm25($p.bio, "river")) } limit 20 }',
+        {"v": [1.0, 0.0, 0.5]},
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> GraphStore:
+    return make_graph(tmp_path_factory.mktemp("parity") / "graph.omni")
+
+
+def both(spark: Any, graph: GraphStore, text: str, values: dict[str, Any]) -> tuple[Any, Any]:
+    from omnigraph.spark.query import run_query as run_on_spark
+
+    snapshot = graph.snapshot()
+    catalog = graph.catalog(snapshot.schema_digest)
+    compiled = compile_query(f"query q{text if text.startswith('(') else '() ' + text}", catalog)
+    assert isinstance(compiled, ir.ReadQuery)
+    in_process = run_in_process(graph, snapshot, catalog, compiled, values)
+    return in_process, run_on_spark(spark, graph, snapshot, compiled, values)
+
+
+@pytest.mark.parametrize("name", sorted(QUERIES))
+def test_equal_rows_in_equal_order(spark: Any, graph: GraphStore, name: str) -> None:
+    in_process, on_spark = both(spark, graph, *QUERIES[name])
+    assert on_spark.rows() == in_process.rows()
+    assert on_spark.schema == in_process.schema
+    assert on_spark.to_arrow().equals(in_process.to_arrow())
+
+
+def test_most_cases_have_rows(spark: Any, graph: GraphStore) -> None:
+    snapshot = graph.snapshot()
+    catalog = graph.catalog(snapshot.schema_digest)
+    empty = []
+    for name, (text, values) in QUERIES.items():
+        compiled = compile_query(f"query q{text if text.startswith('(') else '() ' + text}", catalog)
+        assert isinstance(compiled, ir.ReadQuery)
+        if len(run_in_process(graph, snapshot, catalog, compiled, values)) == 0:
+            empty.append(name)
+    assert sorted(empty) == ["groups over nothing", "limit zero"]
+
+
+def test_a_bad_parameter_is_the_same_error(spark: Any, graph: GraphStore) -> None:
+    text = "($v: Vector(3)) { match { $p: Person } return { $p.slug } order { nearest($p.face, $v) } limit 2 }"
+    with pytest.raises(BadRequest, match=r"parameter `\$v`"):
+        both(spark, graph, text, {"v": [1.0]})
+
+
+def test_a_result_stays_a_frame_on_spark(spark: Any, graph: GraphStore) -> None:
+    from omnigraph.spark.query import query_frame
+
+    snapshot = graph.snapshot()
+    compiled = compile_query(
+        "query q() { match { $p: Person  $p livesIn $c } return { $c, count($p) as n } order { n } }",
+        graph.catalog(snapshot.schema_digest),
+    )
+    assert isinstance(compiled, ir.ReadQuery)
+    frame = query_frame(spark, graph, snapshot, compiled)
+    assert frame.columns == ["c", "n"]
+    rows = frame.select("c.@id", "n").collect()
+    assert [row.n for row in rows] == sorted(row.n for row in rows)
+    assert {row["@id"] for row in rows} == {"Oslo", "Rome", "Łódź"}

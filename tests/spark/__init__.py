@@ -1,0 +1,1 @@
+"""The Spark package, through a real session."""
