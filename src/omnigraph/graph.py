@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from omnigraph.read.result import Result
     from omnigraph.schema.catalog import Catalog
     from omnigraph.schema.migrate import MigrationPlan
+    from omnigraph.write.results import LoadResult, MutationResult
     from omnigraph.write.schema_apply import SchemaApplyResult
 
 Target = str | int | None
@@ -115,9 +116,10 @@ class Graph:
         compiled = self._compile_read(source, name, snapshot)
         values = {**(params or {}), **more}
         if self._engine(engine, snapshot, compiled) == "spark":
-            from omnigraph.spark.query import run_query_on_spark
+            from omnigraph.spark.query import run_query as run_on_spark
+            from omnigraph.spark.session import spark_session
 
-            return run_query_on_spark(self._store, snapshot, compiled, values)
+            return run_on_spark(spark_session(), self._store, snapshot, compiled, values, provider=provider)
         return run_query(
             self._store,
             snapshot,
@@ -157,6 +159,75 @@ class Graph:
         from omnigraph.ledger.snapshots import entity
 
         return entity(self._store, type, id, at, branch or self._branch)
+
+    # --- writing ---------------------------------------------------------------------------------------------------
+
+    def mutate(
+        self,
+        source: str,
+        name: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        *,
+        branch: str | None = None,
+        actor: str | None = None,
+        if_commit: str | None = None,
+        **more: Any,
+    ) -> MutationResult:
+        """Run a mutation query: one commit, or none when it changes nothing.
+
+        `if_commit`: only if no data changed on the branch since that commit.
+        """
+        from omnigraph.write.mutate import mutate
+
+        return mutate(
+            self._store,
+            source,
+            name,
+            {**(params or {}), **more},
+            branch=branch or self._branch,
+            actor=actor or self._actor,
+            if_commit=if_commit,
+        )
+
+    def load(
+        self,
+        data: Any,
+        *,
+        mode: str,
+        type: str | None = None,
+        src: str | None = None,
+        dst: str | None = None,
+        columns: Mapping[str, str] | None = None,
+        branch: str | None = None,
+        from_: str | None = None,
+        engine: str = "auto",
+        actor: str | None = None,
+        if_commit: str | None = None,
+        progress: Callable[[Any], None] | None = None,
+    ) -> LoadResult:
+        """Load records as one commit, or nothing at all when one of them breaks a rule.
+
+        `data` is a path, a directory, a glob or several of them, an open file, bytes, Python rows, an Arrow table, a
+        pandas, Polars or Spark frame. `mode` is append, merge or overwrite. Rows of columns are of `type`; `src` and
+        `dst` name the columns with the ends of edges, `columns` maps other column names to properties. `from_` makes
+        the branch on the way.
+        """
+        from omnigraph.write.load import load
+
+        return load(
+            self._store,
+            data,
+            mode=mode,
+            type=type,
+            src=src,
+            dst=dst,
+            columns=columns,
+            branch=branch or self._branch,
+            from_=from_,
+            actor=actor or self._actor,
+            if_commit=if_commit,
+            progress=progress,
+        )
 
     # --- the schema ------------------------------------------------------------------------------------------------
 
