@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING
 
 from ulid import ULID
 
+from omnigraph.config import settings
 from omnigraph.errors import Conflict, LeaseLost, OmniGraphError, RecoveryRequired, TableMoved
+from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger import snapshots
 from omnigraph.ledger.intents import TableWrite, WriteIntent
 from omnigraph.ledger.premises import SchemaMoved, check_if_commit
@@ -42,6 +44,9 @@ WRITER_LEASE_PREFIX = "writer-"
 """Leases under this prefix say that somebody alive may be about to publish files that nothing refers to yet."""
 
 _logger = logging.getLogger("omnigraph.ledger")
+
+declare("write.leased", "The writer's lease is held; nothing is read or staged")
+declare("write.prepared", "Everything is staged and no window is entered: only files that nothing refers to")
 
 
 class RetryPolicy(Enum):
@@ -144,8 +149,8 @@ Prepare = Callable[[Snapshot, WriteSession], WriteIntent | None]
 class _Patience:
     """How many more times a write may be prepared."""
 
-    data: int = DATA_ATTEMPTS
-    layout: int = LAYOUT_ATTEMPTS
+    data: int
+    layout: int
     heals: int = 2
 
 
@@ -172,7 +177,8 @@ def run_write(
         refuse_while_schema_is_applied(store, operation)
     name = f"{WRITER_LEASE_PREFIX}{ULID()}"
     with store.leases.acquire(name, f"{operation} on branch `{branch_name}`") as lease:
-        patience = _Patience()
+        failpoint("write.leased")
+        patience = _Patience(DATA_ATTEMPTS, LAYOUT_ATTEMPTS)
         attempt = 0
         while True:
             branch = store.branch(branch_name, operation)
@@ -202,6 +208,7 @@ def _attempt(
     commit: GraphCommit | None = None
     try:
         intent = prepare(snapshots.of_state(branch, state), session)
+        failpoint("write.prepared")
         if intent is not None:
             commit = commit_write(store, replace(intent, if_commit=if_commit), lease=lease)
     except (WriteUnresolved, LeaseLost):
@@ -220,10 +227,11 @@ def _prepare_again_or_raise(
     if isinstance(failure, WriteUnresolved | LeaseLost):
         raise failure
     if isinstance(failure, RecoveryRequired):
-        # The unfinished write came to light after this one had healed: look again before giving up.
         patience.heals -= 1
-        report = heal(store)
-        if patience.heals <= 0 or failure.operation_id is None or failure.operation_id in report.deferred:
+        if failure.operation_id is None or patience.heals <= 0:
+            raise failure
+        # The unfinished write came to light after this one had healed: look again before giving up.
+        if failure.operation_id in heal(store, wait=settings().lease_wait_seconds).deferred:
             raise failure
         return
     if isinstance(failure, SchemaMoved) or (isinstance(failure, TableMoved) and not failure.data_changed):

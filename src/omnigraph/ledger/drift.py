@@ -37,13 +37,36 @@ class Drift:
     head: int
 
 
+def drift_of(store: GraphStore, branch: BranchRef, pin: TablePin) -> Drift | None:
+    """The drift of one table of a branch, None when its newest version is the published one.
+
+    Only a line that the branch owns can drift: a version on anybody else's line is pinned, whatever comes after it.
+    """
+    if pin.owner != branch.incarnation:
+        return None
+    head = store.tables.head(pin.location, pin.lance_branch).version
+    if head < pin.version:
+        raise InternalError(
+            f"{pin.table_key} on branch `{branch.name}` is published at version {pin.version} and its newest version "
+            f"is {head}: published data is missing. Nothing was written; run `omnigraph verify`.",
+            table_key=pin.table_key,
+        )
+    return Drift(pin, head) if head > pin.version else None
+
+
+def preserves_content(store: GraphStore, drift: Drift) -> bool:
+    """Whether every commit between the pin and HEAD changed layout only. What cannot be read counts as a change."""
+    return all(commit.preserves_content for commit in commits_above(store, line_of(drift.pin), drift.head))
+
+
 def check_heads(store: GraphStore, window: Window, intent: WriteIntent, current: ManifestState) -> None:
     """Make sure that every line that is about to move stands at its pin.
 
     Drift without content is published here and `TableMoved` makes the caller prepare again on top of it; any other
     drift is an error that says what to do.
     """
-    found = [drift for write in intent.writes if (drift := _drift_of(store, write.pin, intent.branch)) is not None]
+    pins = [write.pin for write in intent.writes if write.moves and write.pin is not None]
+    found = [drift for pin in pins if (drift := drift_of(store, intent.branch, pin)) is not None]
     if not found:
         return
     _refuse_covered(store, intent.branch, found)
@@ -99,19 +122,6 @@ def blocked(sidecar: Sidecar, table_key: str, *, refused: str | None) -> Recover
     )
 
 
-def _drift_of(store: GraphStore, pin: TablePin | None, branch: BranchRef) -> Drift | None:
-    if pin is None or pin.owner != branch.incarnation:
-        return None
-    head = store.tables.head(pin.location, pin.lance_branch).version
-    if head < pin.version:
-        raise InternalError(
-            f"{pin.table_key} on branch `{branch.name}` is published at version {pin.version} and its newest "
-            f"version is {head}: published data is missing. Nothing was written; run `omnigraph verify`.",
-            table_key=pin.table_key,
-        )
-    return Drift(pin, head) if head > pin.version else None
-
-
 def _refuse_covered(store: GraphStore, branch: BranchRef, found: Sequence[Drift]) -> None:
     keys = ", ".join(drift.pin.table_key for drift in found)
     try:
@@ -133,7 +143,7 @@ def _refuse_covered(store: GraphStore, branch: BranchRef, found: Sequence[Drift]
 
 
 def _refuse_content(store: GraphStore, branch: BranchRef, drift: Drift) -> None:
-    if all(commit.preserves_content for commit in commits_above(store, line_of(drift.pin), drift.head)):
+    if preserves_content(store, drift):
         return
     raise RecoveryRequired(
         f"{drift.pin.table_key} on branch `{branch.name}` is at version {drift.head} and version "

@@ -65,7 +65,8 @@ class WriteIntent:
 
     `reads` are tables that validation or a `where` leaned on: their pins must still hold when the write is committed.
     `registered` are pins of tables that are new to the branch and do not move any more, `repinned` are tables that take
-    over a version which exists already (a fast-forward), `renamed` are pairs of old and new table key.
+    over a version which exists already (a fast-forward), `renamed` are pairs of old and new table key. With
+    `on_left_out`, tables that another writer moved meanwhile are left out and told to it, instead of failing the write.
     """
 
     operation_id: str
@@ -84,6 +85,7 @@ class WriteIntent:
     merged_parent_commit_id: str | None = None
     changes_data: bool = True
     if_commit: str | None = None
+    on_left_out: Callable[[str], None] | None = None
 
     @property
     def published_keys(self) -> frozenset[str]:

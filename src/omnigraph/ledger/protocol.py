@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ulid import ULID
@@ -23,7 +24,7 @@ from omnigraph.ledger.intents import TableCommits, TableWrite, WriteIntent, side
 from omnigraph.ledger.interrupts import deferred_interrupts
 from omnigraph.ledger.manifest import ManifestState
 from omnigraph.ledger.premises import check_premises
-from omnigraph.ledger.publish import CommitDraft, Publication, publish
+from omnigraph.ledger.publish import CommitDraft, Publication, place, publish
 from omnigraph.ledger.resolving import refresh_schema_text, resolve
 from omnigraph.ledger.sidecars import CONTENT_PRESERVING_KINDS, StoredSidecar
 from omnigraph.ledger.values import BranchRef, GraphCommit, TablePin
@@ -58,7 +59,7 @@ def prepare_line(store: GraphStore, branch: BranchRef, pin: TablePin) -> TableVe
     pinned = TableVersion(pin.location, pin.lance_branch, pin.version)
     if pin.owner == branch.incarnation:
         return pinned
-    return store.tables.create_fork(pinned, f"f-{ULID()}".lower())
+    return store.tables.create_fork(pinned, f"f-{ULID()}")
 
 
 def commit_write(store: GraphStore, intent: WriteIntent, *, lease: str | None = None) -> GraphCommit | None:
@@ -69,6 +70,10 @@ def commit_write(store: GraphStore, intent: WriteIntent, *, lease: str | None = 
     it says otherwise (`RecoveryRequired`, `LeaseLost`).
     """
     with store.windows.enter(intent.branch, intent.guarded_keys, schema=intent.schema_digest is not None) as window:
+        if intent.on_left_out is not None:
+            intent = _without_moved(store, intent, intent.on_left_out)
+            if not intent.writes:
+                return None
         current = check_premises(store, intent)
         check_not_blocked(store, intent.branch, intent.published_keys)
         check_heads(store, window, intent, current)
@@ -77,6 +82,18 @@ def commit_write(store: GraphStore, intent: WriteIntent, *, lease: str | None = 
             if not intent.moves:
                 return _publish(store, window, intent, current, {})
             return _commit_phases(store, window, intent, current, lease)
+
+
+def _without_moved(store: GraphStore, intent: WriteIntent, left_out: Callable[[str], None]) -> WriteIntent:
+    """The intent without the tables that another writer published since it was prepared."""
+    current = store.manifest.read(intent.branch)
+    kept = []
+    for write in intent.writes:
+        if place(current.tables.get(write.table_key)) == place(write.pin):
+            kept.append(write)
+        else:
+            left_out(write.table_key)
+    return replace(intent, writes=tuple(kept))
 
 
 def _commit_phases(

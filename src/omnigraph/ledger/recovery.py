@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ulid import ULID
@@ -52,9 +52,12 @@ class RecoveryReport:
     live: tuple[str, ...] = ()
 
 
-def heal(store: GraphStore) -> RecoveryReport:
-    """Resolve what can be resolved without a restore. Costs one listing when there is nothing to do."""
-    return _sweep(store, lambda operation_id: _recover(store, operation_id, restore=False, wait=0.0))
+def heal(store: GraphStore, *, wait: float = 0.0) -> RecoveryReport:
+    """Resolve what can be resolved without a restore. Costs one listing when there is nothing to do.
+
+    A sidecar whose branch is being written to is passed over, unless its window is free within `wait` seconds.
+    """
+    return _sweep(store, lambda operation_id: _recover(store, operation_id, restore=False, wait=wait))
 
 
 def recover_all(store: GraphStore) -> RecoveryReport:
@@ -95,16 +98,17 @@ def _recover(store: GraphStore, operation_id: str, *, restore: bool, wait: float
         return _RESOLVED
     if not restore and store.sidecars.is_deferred(stored):
         return _DEFERRED
-    branch = _branch_of(store, stored.sidecar)
-    entered = branch or BranchRef(stored.sidecar.branch, stored.sidecar.incarnation, None)
-    with store.windows.enter(entered, stored.sidecar.table_keys, wait=wait) as window:
+    # Locks and lease go by the incarnation alone, so the window of a live writer turns us away before anything is read.
+    sidecar = stored.sidecar
+    unnamed = BranchRef(sidecar.branch, sidecar.incarnation, None)
+    with store.windows.enter(unnamed, sidecar.table_keys, wait=wait) as entered:
         stored = store.sidecars.get(operation_id)
         if stored is None:
             return _RESOLVED
-        if _branch_of(store, stored.sidecar) != branch:
-            return _LIVE
+        branch = _branch_of(store, stored.sidecar)
         if branch is None:
             return _discard_orphan(store, stored)
+        window = replace(entered, branch=branch)
         decision, _ = look(store, branch, stored.sidecar)
         if decision.blocks:
             return _refuse(store, stored, why_refused(decision), decision.action)
@@ -127,7 +131,10 @@ def _recover(store: GraphStore, operation_id: str, *, restore: bool, wait: float
 
 
 def _branch_of(store: GraphStore, sidecar: Sidecar) -> BranchRef | None:
-    """The branch of a sidecar, from the list of all refs: that it is gone is never concluded from a failed look."""
+    """The branch of a sidecar. That it is gone is concluded from the list of all refs, never from a failed look."""
+    named = store.refs.get(sidecar.branch)
+    if named is not None and named.incarnation == sidecar.incarnation:
+        return named
     return next((ref for ref in store.refs.list() if ref.incarnation == sidecar.incarnation), None)
 
 

@@ -1,0 +1,89 @@
+"""Killing a real child process at a failpoint, quickly.
+
+Children come from a fork server that has imported everything and used nothing of it, so one costs some milliseconds
+instead of the second that the imports take. A child is a process of its own: it dies by SIGKILL, without a `finally`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from omnigraph import failpoints
+
+PRELOADED = ["tests.faults.scenarios", "tests.faults.harness"]
+CHILD_SECONDS = 60.0
+
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload(PRELOADED)
+
+
+class NotReached(AssertionError):
+    """The child came to its end without meeting the failpoint."""
+
+
+def run_killed(function: Callable[..., object], *args: Any, at: str, hit: int = 1) -> None:
+    """Run `function(*args)` in a child that is killed at the `hit`-th time it reaches the failpoint `at`.
+
+    `function` must be a top-level function of an importable module. `NotReached` when it ends by itself.
+    """
+    child = start_child(function, *args, failpoints_on={at: f"kill:{hit}"})
+    end = join(child)
+    if end == 0:
+        raise NotReached(f"{function.__qualname__} never reached {at} for the {hit}. time")
+    assert end == -signal.SIGKILL, f"the child ended with {end} instead of being killed at {at}"
+
+
+def run_child(function: Callable[..., object], *args: Any, failpoints_on: dict[str, str] | None = None) -> None:
+    """Run `function(*args)` in a child to its end."""
+    end = join(start_child(function, *args, failpoints_on=failpoints_on))
+    assert end == 0, f"{function.__qualname__} ended with {end}"
+
+
+def failpoints_met(function: Callable[..., object], *args: Any) -> dict[str, int]:
+    """Run `function(*args)` here and count how often it reaches each failpoint."""
+    with contextlib.ExitStack() as stack:
+        for name in sorted(failpoints.KNOWN):
+            stack.enter_context(failpoints.active(name, "sleep:0"))
+        function(*args)
+        return {name: failpoints.hits(name) for name in sorted(failpoints.KNOWN) if failpoints.hits(name)}
+
+
+def start_child(
+    function: Callable[..., object], *args: Any, failpoints_on: dict[str, str] | None = None
+) -> BaseProcess:
+    """Start a child that runs `function(*args)` with these failpoints switched on."""
+    child = _context.Process(target=_run, args=(function, args, failpoints_on or {}), daemon=True)
+    child.start()
+    return child
+
+
+def join(child: BaseProcess) -> int:
+    """Wait for a child; its exit code."""
+    child.join(CHILD_SECONDS)
+    if child.exitcode is None:
+        child.kill()
+        child.join()
+        raise AssertionError(f"a child process did not end within {CHILD_SECONDS:.0f} s")
+    return child.exitcode
+
+
+def wait_for(path: Path, seconds: float = CHILD_SECONDS) -> None:
+    """Wait until a file is there, such as the one by which a paused failpoint says that it was reached."""
+    deadline = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} did not come within {seconds:.0f} s"
+        time.sleep(0.005)
+
+
+def _run(function: Callable[..., object], args: tuple[Any, ...], actions: dict[str, str]) -> None:
+    with contextlib.ExitStack() as stack:
+        for name, action in actions.items():
+            stack.enter_context(failpoints.active(name, action))
+        function(*args)
