@@ -100,6 +100,9 @@ class Settings:
     traversal_mode: str | None = _from_environment(None, "OMNIGRAPH_TRAVERSAL_MODE", _choice("indexed", "csr"))
     """`indexed` or `csr` forces how edges are followed; unset decides by cost."""
 
+    column_cache: int = _from_environment(512 << 20, "OMNIGRAPH_COLUMN_CACHE", parse_size)
+    """Bytes of whole columns that reads keep in memory, and as much again for the tokens of text columns."""
+
     lease_seconds: float = _from_environment(30.0, "OMNIGRAPH_LEASE_SECONDS", parse_duration)
     """How long a lease on an object store lasts without being renewed. On local disk the system's locks decide."""
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, event, given, note, settings
 
+from omnigraph.config import override
 from omnigraph.query.ir import ReadQuery
 from omnigraph.query.lower import compile_query
 from omnigraph.read.caches import ReadCaches
@@ -29,23 +30,21 @@ def same(one: Any, two: Any) -> bool:
     return type(one) is type(two) and one == two
 
 
-def check(database: Database, text: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def check(database: Database, text: str, mode: str) -> None:
     compiled = compile_query(text, CATALOG)
     assert isinstance(compiled, ReadQuery)
     now = datetime.datetime.now(datetime.UTC)
     expected = Reference(CATALOG, database, now=now).run(compiled)
-    monkeypatch.setenv("OMNIGRAPH_TRAVERSAL_MODE", mode)
-    result = run_on(ArrowTables(arrow_tables(database)), CATALOG, ReadCaches(), compiled)
-    found = result.rows()
+    with override(traversal_mode=mode):
+        result = run_on(ArrowTables(arrow_tables(database)), CATALOG, ReadCaches(), compiled)
+        found = result.rows()
     event("has rows" if expected else "has no rows")
     note(f"{text}\n{result.explain()}\nfound    {found}\nexpected {expected}")
     assert same(found, expected)
 
 
 @pytest.mark.parametrize("mode", ["csr", "indexed"])
-@settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(database=databases(), text=queries())
-def test_executor_and_reference_agree(mode, monkeypatch, database, text):
-    check(database, text, mode, monkeypatch)
+def test_executor_and_reference_agree(mode, database, text):
+    check(database, text, mode)

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.config import settings
 from omnigraph.read.arrays import combined
 from omnigraph.read.cache import CacheReport, SingleFlightCache
 from omnigraph.read.ids import NodeIds, SortedIds
-from omnigraph.read.settings import ReadSettings, settings_from_environment
 from omnigraph.read.tables import TableReader
 from omnigraph.read.text_index import TextIndex, build_text_index
 from omnigraph.read.topology import Alignment, Topology, align, build_topology
@@ -29,7 +29,6 @@ def _nbytes(value: Any) -> int:
 class ReadCaches:
     """Topologies, node ids, whole columns and text indexes of one graph, shared by its branches and by threads."""
 
-    settings: ReadSettings = field(default_factory=settings_from_environment)
     topologies: SingleFlightCache[Topology] = field(init=False)
     nodes: SingleFlightCache[NodeIds] = field(init=False)
     alignments: SingleFlightCache[Alignment] = field(init=False)
@@ -40,12 +39,13 @@ class ReadCaches:
     indexed: SingleFlightCache[frozenset[str]] = field(init=False)
 
     def __post_init__(self) -> None:
-        entries = self.settings.topology_cache_entries
+        entries = settings().topology_cache
+        column_bytes = settings().column_cache
         self.topologies = SingleFlightCache(entries, _nbytes)
         self.nodes = SingleFlightCache(2 * entries, _nbytes)
         self.alignments = SingleFlightCache(4 * entries, _nbytes)
-        self.columns = SingleFlightCache(1024, _nbytes, self.settings.column_cache_bytes)
-        self.texts = SingleFlightCache(entries, _nbytes, self.settings.column_cache_bytes)
+        self.columns = SingleFlightCache(1024, _nbytes, column_bytes)
+        self.texts = SingleFlightCache(entries, _nbytes, column_bytes)
         self.lengths = SingleFlightCache(entries, _nbytes)
         self.plans = SingleFlightCache(256, lambda plan: 0)
         self.indexed = SingleFlightCache(256, lambda columns: 0)

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
+from omnigraph.config import settings
 from omnigraph.query import ir
 from omnigraph.read.caches import ReadCaches
-from omnigraph.read.settings import TraversalMode
 from omnigraph.read.steps import EDGE_STEPS, EdgeStep, ExistsStep, ExpandStep, Plan, ScanStep, every_step
 from omnigraph.read.tables import TableReader
 from omnigraph.schema.catalog import Catalog, EdgeType
+
+
+class TraversalMode(StrEnum):
+    """How an edge type is followed: by asking the edge table, or in memory."""
+
+    INDEXED = "indexed"
+    CSR = "csr"
+
 
 LOOKUP = 1000.0
 """One question to an edge table, whatever its size."""
@@ -51,10 +60,10 @@ class Choices:
         return frozenset(edge for edge, choice in self.edges.items() if choice.mode is TraversalMode.CSR)
 
 
-def choose(
-    plan: Plan, reader: TableReader, catalog: Catalog, caches: ReadCaches, forced: TraversalMode | None
-) -> Choices:
+def choose(plan: Plan, reader: TableReader, catalog: Catalog, caches: ReadCaches) -> Choices:
     """The forms for all edge types of a plan."""
+    mode_setting = settings().traversal_mode
+    forced = TraversalMode(mode_setting) if mode_setting else None
     steps = [step for step in every_step(plan.steps) if isinstance(step, EDGE_STEPS)]
     ranked_by_text = _ranked_by_text(plan)
     choices: dict[str, EdgeChoice] = {}

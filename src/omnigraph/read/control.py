@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 
 from omnigraph.errors import Cancelled, ResourceLimit
-from omnigraph.read.settings import MEGABYTE
 
 
 class CancelToken:
@@ -49,8 +48,8 @@ class MemoryBudget:
         if total > self.limit:
             raise ResourceLimit(
                 f"the query needs about {_megabytes(total)} for {purpose} and may hold {_megabytes(self.limit)}; "
-                "make the match more selective, add a limit, or raise OMNIGRAPH_QUERY_MEMORY_MB",
-                limit="query_memory_bytes",
+                "make the match more selective, add a limit, or raise OMNIGRAPH_QUERY_MEMORY",
+                limit="query_memory",
                 limit_value=self.limit,
                 needed=total,
                 purpose=purpose,
@@ -58,4 +57,4 @@ class MemoryBudget:
 
 
 def _megabytes(size: int) -> str:
-    return f"{size / MEGABYTE:.1f} MB"
+    return f"{size / (1 << 20):.1f} MB"

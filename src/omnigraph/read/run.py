@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.config import settings
 from omnigraph.embed.provider import EmbeddingProvider
 from omnigraph.query import ir
 from omnigraph.query.bind import bind_parameters
@@ -22,7 +23,6 @@ from omnigraph.read.profile import Profile
 from omnigraph.read.project import project
 from omnigraph.read.result import BATCH_ROWS, Result
 from omnigraph.read.running import Run
-from omnigraph.read.settings import settings_from_environment
 from omnigraph.read.statistics import Statistics
 from omnigraph.read.steps import Plan
 from omnigraph.read.tables import TableReader
@@ -48,7 +48,7 @@ def run_query(
     from omnigraph.read.stored import StoredTables
 
     caches = caches_of(store)
-    reader = StoredTables(store, snapshot, caches)
+    reader = StoredTables(store.tables, snapshot.tables, caches)
     return run_on(
         reader, catalog, caches, compiled, params, cancel=cancel, memory_limit=memory_limit, provider=provider
     )
@@ -70,7 +70,7 @@ def explain_query(
     from omnigraph.read.stored import StoredTables
 
     caches = caches_of(store)
-    reader = StoredTables(store, snapshot, caches)
+    reader = StoredTables(store.tables, snapshot.tables, caches)
     if not analyze:
         plan, choices = _planned(reader, catalog, caches, compiled)
         return explain(plan, choices, None)
@@ -99,16 +99,14 @@ def run_on(
     started = time.perf_counter()
     plan, choices = _planned(reader, catalog, caches, compiled)
     profile.planning_seconds = time.perf_counter() - started
-    settings = settings_from_environment()
     run = Run(
         reader=reader,
         catalog=catalog,
         caches=caches,
-        settings=settings,
         parameters=parameters,
         now=datetime.datetime.now(datetime.UTC),
         cancel=cancel or CancelToken(),
-        memory=MemoryBudget(memory_limit if memory_limit is not None else settings.query_memory_bytes),
+        memory=MemoryBudget(memory_limit if memory_limit is not None else settings().query_memory),
         profile=profile,
         tables=plan.tables,
         in_memory=choices.in_memory,
@@ -141,4 +139,4 @@ def _planned(reader: TableReader, catalog: Catalog, caches: ReadCaches, compiled
     states = tuple(reader.state(table_key) for table_key in compiled.reads)
     # A compiled query is known by identity; the plan holds on to it, so the identity stays its own.
     plan: Plan = caches.plans.get((id(compiled), states), lambda: plan_query(compiled, Statistics(catalog, reader)))
-    return plan, choose(plan, reader, catalog, caches, settings_from_environment().traversal_mode)
+    return plan, choose(plan, reader, catalog, caches)

@@ -18,7 +18,6 @@ from omnigraph.read.caches import ReadCaches
 from omnigraph.read.control import CancelToken, MemoryBudget
 from omnigraph.read.frame import EntityCodes, Frame
 from omnigraph.read.profile import Profile
-from omnigraph.read.settings import ReadSettings
 from omnigraph.read.spaces import EdgeRowSpace, GrowingSpace, SortedSpace, Space
 from omnigraph.read.tables import TableReader
 from omnigraph.read.values import bound, evaluate
@@ -32,7 +31,6 @@ class Run:
     reader: TableReader
     catalog: Catalog
     caches: ReadCaches
-    settings: ReadSettings
     parameters: Mapping[str, Any]
     now: datetime.datetime
     cancel: CancelToken

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.ledger.store import GraphStore
-from omnigraph.ledger.values import Snapshot
+from omnigraph.ledger.values import TablePin
 from omnigraph.query import ir
 from omnigraph.read.arrays import Codes
 from omnigraph.read.block import leaves
@@ -16,6 +15,7 @@ from omnigraph.read.caches import ReadCaches
 from omnigraph.read.pushdown import split
 from omnigraph.read.running import conjunction
 from omnigraph.read.values import holds
+from omnigraph.storage.tables import TableStore
 from omnigraph.storage.values import TableVersion
 
 ROW_ID = "_rowid"
@@ -24,18 +24,18 @@ ROW_ID = "_rowid"
 class StoredTables:
     """Answers the questions of `TableReader` through Lance."""
 
-    def __init__(self, store: GraphStore, snapshot: Snapshot, caches: ReadCaches) -> None:
-        self._tables = store.tables
-        self._snapshot = snapshot
+    def __init__(self, tables: TableStore, pins: Mapping[str, TablePin], caches: ReadCaches) -> None:
+        self._tables = tables
+        self._pins = pins
         self._caches = caches
 
     def row_count(self, table_key: str) -> int:
         """The count that the pin says."""
-        return self._snapshot.pin(table_key).row_count
+        return self._pins[table_key].row_count
 
     def state(self, table_key: str) -> Hashable:
         """Where the version is and which one it is: branches that share it have the same."""
-        pin = self._snapshot.pin(table_key)
+        pin = self._pins[table_key]
         return (pin.location, pin.lance_branch, pin.version)
 
     def scan(self, table_key: str, columns: Sequence[str], predicate: ir.Expr | None = None) -> pa.Table:
@@ -84,5 +84,5 @@ class StoredTables:
         )
 
     def _version(self, table_key: str) -> TableVersion:
-        pin = self._snapshot.pin(table_key)
+        pin = self._pins[table_key]
         return TableVersion(pin.location, pin.lance_branch, pin.version)
