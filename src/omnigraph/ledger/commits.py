@@ -25,7 +25,7 @@ from omnigraph.errors import Conflict, StorageError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.history import CommitGraph
 from omnigraph.ledger.history import log as ordered_log
-from omnigraph.ledger.log_rows import COMMIT_COLUMNS, ID, LOG, SCHEMA, LogEntry, commits_in, row_of
+from omnigraph.ledger.log_rows import COMMIT_COLUMNS, ID, LOG, SCHEMA, LogEntry, LoggedCommits, row_of
 from omnigraph.ledger.pins import Pins, decode_pins
 from omnigraph.ledger.values import GraphCommit
 from omnigraph.storage.filters import is_in
@@ -271,11 +271,13 @@ class CommitLog:
         if self._loaded_rows and (not rows.num_rows or rows[ID][0].as_py() != self._last_id):
             self._graph, self._depths, overlap = CommitGraph(), {}, 0
             rows = self._tables.scan_table(head, columns=list(COMMIT_COLUMNS))
-        for commit, depth in commits_in(rows):
-            self._graph.add(commit)
-            self._depths[commit.graph_commit_id] = depth
-            self._unlogged_pins.pop(commit.graph_commit_id, None)
-            self._last_id = commit.graph_commit_id
+        if rows.num_rows:
+            logged = LoggedCommits(rows)
+            self._graph.add_rows(logged)
+            self._depths.update(zip(logged.ids, logged.depths))
+            self._last_id = logged.ids[-1]
+        for commit_id in self._unlogged_pins.keys() & self._depths.keys():
+            del self._unlogged_pins[commit_id]
         self._loaded, self._loaded_rows = head, overlap + rows.num_rows
 
     def _pins_chain(self, commit_id: str) -> list[str] | None:

@@ -8,8 +8,10 @@ between two commits, not the length of the history.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import IntFlag
+from itertools import chain, repeat
+from typing import Protocol
 
 from omnigraph.ledger.values import GraphCommit
 
@@ -20,45 +22,77 @@ class _Seen(IntFlag):
     STALE = 4
 
 
+class CommitRows(Protocol):
+    """Commits in bulk, by position: the DAG needs ids and parents at once, the rest of a commit when it is read."""
+
+    ids: Sequence[str]
+    first_parents: Sequence[str | None]
+    merged_parents: Sequence[str | None]
+
+    def commit(self, position: int) -> GraphCommit:
+        """The commit at that position."""
+
+
 class CommitGraph:
     """The commits known so far, by id. Grows; a commit never changes. Parents may be unknown (history that is gone)."""
 
     def __init__(self, commits: Iterable[GraphCommit] = ()) -> None:
+        self._parents: dict[str, tuple[str | None, str | None]] = {}
         self._commits: dict[str, GraphCommit] = {}
+        self._rows: dict[str, tuple[CommitRows, int]] = {}
         self._generations: dict[str, int] = {}
-        self._unknown_parents: set[str] = set()
+        self._unknown_parents: set[str | None] = set()
         for commit in commits:
             self.add(commit)
 
     def __len__(self) -> int:
-        return len(self._commits)
+        return len(self._parents)
 
     def __contains__(self, commit_id: str) -> bool:
-        return commit_id in self._commits
+        return commit_id in self._parents
 
     def __iter__(self) -> Iterator[GraphCommit]:
-        return iter(tuple(self._commits.values()))
+        return (commit for commit_id in tuple(self._parents) if (commit := self.get(commit_id)) is not None)
 
     def get(self, commit_id: str) -> GraphCommit | None:
         """The commit of that id, if it is known."""
-        return self._commits.get(commit_id)
+        found = self._commits.get(commit_id)
+        if found is None and commit_id in self._rows:
+            rows, position = self._rows[commit_id]
+            found = self._commits[commit_id] = rows.commit(position)
+        return found
 
     def add(self, commit: GraphCommit) -> bool:
         """Take a commit in; False when it is known already."""
-        if commit.graph_commit_id in self._commits:
+        commit_id = commit.graph_commit_id
+        if commit_id in self._parents:
             return False
-        self._commits[commit.graph_commit_id] = commit
-        self._unknown_parents.update(p for p in parents_of(commit) if p not in self._commits)
-        if commit.graph_commit_id in self._unknown_parents:
-            # Its children came first: their generations were counted without it.
-            self._unknown_parents.discard(commit.graph_commit_id)
-            self._generations.clear()
+        self._commits[commit_id] = commit
+        self._take_in({commit_id: (commit.parent_commit_id, commit.merged_parent_commit_id)})
         return True
+
+    def add_rows(self, rows: CommitRows) -> None:
+        """Take many commits in at once; those that are known already stay as they are."""
+        parents = dict(zip(rows.ids, zip(rows.first_parents, rows.merged_parents)))
+        places = dict(zip(rows.ids, zip(repeat(rows), range(len(rows.ids)))))
+        for known in parents.keys() & self._parents.keys():
+            del parents[known], places[known]
+        self._rows.update(places)
+        self._take_in(parents)
+
+    def _take_in(self, parents: Mapping[str, tuple[str | None, str | None]]) -> None:
+        self._parents.update(parents)
+        if not self._unknown_parents.isdisjoint(parents):
+            # Their children came first: generations were counted without them.
+            self._generations.clear()
+        self._unknown_parents.update(chain.from_iterable(parents.values()))
+        self._unknown_parents.discard(None)
+        self._unknown_parents -= self._parents.keys()
 
     def parents(self, commit_id: str) -> tuple[str, ...]:
         """The known parents of a commit, first parent first."""
-        commit = self._commits.get(commit_id)
-        return tuple(p for p in parents_of(commit) if p in self._commits) if commit else ()
+        both = self._parents.get(commit_id, (None, None))
+        return tuple(parent for parent in both if parent is not None and parent in self._parents)
 
     def generation(self, commit_id: str) -> int:
         """One more than the largest generation of the parents; 1 for a root."""
@@ -75,11 +109,6 @@ class CommitGraph:
             known[current] = 1 + max((known[p] for p in self.parents(current)), default=0)
             stack.pop()
         return known[commit_id]
-
-
-def parents_of(commit: GraphCommit) -> tuple[str, ...]:
-    """The parents of a commit, first parent first, whether they are known or not."""
-    return tuple(p for p in (commit.parent_commit_id, commit.merged_parent_commit_id) if p is not None)
 
 
 def ancestors(graph: CommitGraph, commit_id: str) -> set[str]:
