@@ -235,8 +235,7 @@ def _block(scope: _Scope, known: dict[str, str], depth: int) -> list[str]:
         clauses.append(f"${var}: {kind}{inline}")
     for _ in range(scope.draw(st.integers(0 if clauses else 1, 2))):
         _hop(scope, clauses, known)
-    for _ in range(scope.draw(st.integers(0, 2))):
-        clauses.append(_condition(scope, known))
+    clauses.extend(_condition(scope, known) for _ in range(scope.draw(st.integers(0, 2))))
     if scope.draw(st.integers(0, 4)) == 0 and (found := _search(scope)):
         clauses.append(found)
     if depth and scope.draw(st.integers(0, 2)) == 0:
