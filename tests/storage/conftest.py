@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from multiprocessing.pool import Pool
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,6 +32,13 @@ def make_root(kind: str, directory: Path, request: pytest.FixtureRequest) -> Roo
         return parse_root(f"memory://{uuid.uuid4().hex}")
     fresh: Callable[[], str] = request.getfixturevalue("s3_uri")
     return parse_root(fresh())
+
+
+@pytest.fixture(scope="session")
+def other_process(s3_server: str) -> Iterator[Pool]:
+    """Another process that knows the S3 server, started once: importing Lance anew takes seconds."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        yield pool
 
 
 @pytest.fixture(params=["local", "memory", ON_S3])
