@@ -8,11 +8,11 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest
 from omnigraph.query import ir
 from omnigraph.query.blobs import parse_blob
 from omnigraph.query.check.literals import INTEGER_RANGES
+from omnigraph.query.check.scope import suggest_variable
 from omnigraph.query.moments import in_utc, parse_date, parse_datetime
 from omnigraph.schema.types import FLOATS, EnumType, ListType, Scalar, ScalarType, ValueType, VectorType
 
@@ -31,7 +31,7 @@ def bind_parameters(parameters: Sequence[ir.Parameter], values: Mapping[str, Any
     given = {str(name).removeprefix("$"): value for name, value in values.items()}
     for name in given:
         if name not in declared:
-            hint = did_you_mean(name, declared) or _declared_words(declared)
+            hint = suggest_variable(name, declared) or _declared_words(declared)
             raise BadRequest(f"unknown parameter `${name}`; {hint}", parameter=name)
     bound: dict[str, Any] = {}
     for name, parameter in declared.items():

@@ -39,6 +39,9 @@ _WORDS = {
 _OPERATORS = frozenset({"EQ", "NE", "LT", "LE", "GT", "GE", "CONTAINS", "STARTS_WITH", "IN"})
 _BOOLEAN = frozenset({"AND", "OR"})
 _VALUES = frozenset({"STRING", "INTEGER", "FLOAT", "TRUE", "FALSE", "NULL", "LBRACKET"})
+_OPERAND_ENDS = frozenset(
+    {"NAME", "STRING", "INTEGER", "FLOAT", "TRUE", "FALSE", "NULL", "VARIABLE", "PARAMETER", "RPAREN", "RBRACKET"}
+)
 
 
 def unexpected_token(tokens: Sequence[Token], index: int, accepted: Iterable[str]) -> Diagnostic:
@@ -62,6 +65,12 @@ def unexpected_end(tokens: Sequence[Token], accepted: Iterable[str]) -> Diagnost
     return Diagnostic("Q000", message, span, hint=_unclosed(tokens))
 
 
+def parameter_as_end(variable: str, span: Span) -> Diagnostic:
+    """The finding for `$a knows $b` where `$a` is a parameter."""
+    message = f"`{variable}` is a parameter and cannot be an end of an edge"
+    return Diagnostic("Q000", message, span, hint="bind a variable of another name")
+
+
 def _special(token: Token, previous: Token | None, accepted: set[str]) -> Diagnostic | None:
     """Errors that deserve better words than a list of what was expected."""
     span = span_of(token)
@@ -76,11 +85,8 @@ def _special(token: Token, previous: Token | None, accepted: set[str]) -> Diagno
             return Diagnostic("Q000", f"`{_short(token.value)}` is neither a number nor a name", span)
         case "STRAY":
             return Diagnostic("Q000", f"unexpected character {_character(token.value)}", span, hint=_stray_hint(token))
-        case "QUERY" if accepted == {"$END"} or "RBRACE" in accepted:
-            return None
-    if previous is not None and previous.type == "PARAMETER" and token.type in {"NAME", "EDGE_OPEN"}:
-        message = f"`{previous.value}` is a parameter and cannot be an end of an edge"
-        return Diagnostic("Q000", message, span_of(previous), hint="bind a variable of another name")
+    if previous is not None and previous.type == "PARAMETER" and token.type == "EDGE_OPEN":
+        return parameter_as_end(previous.value, span_of(previous))
     if previous is None and "QUERY" in accepted:
         hint = did_you_mean(token.value, ["query"]) or "every query starts with `query name`"
         return Diagnostic("Q000", f"expected `query`, found {_found(token)}", span, hint=hint)
@@ -96,25 +102,29 @@ def _special(token: Token, previous: Token | None, accepted: set[str]) -> Diagno
 def _expected(accepted: set[str], previous: Token | None) -> str:
     accepted = accepted - {"EDGE_OPEN", "EDGE_CLOSE", "PARAMETER", "COMMA"} or accepted
     words: list[str] = []
-    if accepted >= WORD_TOKENS:
-        accepted = accepted - WORD_TOKENS
-        words.append(_name_words(previous))
     if accepted >= _VALUES:
-        accepted = accepted - _VALUES - WORD_TOKENS - {"VARIABLE", "LPAREN"}
-        words.append("a value")
-    elif "NAME" in accepted:
-        accepted = accepted - (WORD_TOKENS - {"NAME"})
+        words.extend(_value_words(accepted, previous))
+        accepted = accepted - _VALUES - WORD_TOKENS - _OPERATORS - {"VARIABLE", "LPAREN"}
+    elif accepted >= WORD_TOKENS:
+        words.append(_name_words(previous))
+        accepted = accepted - WORD_TOKENS
     if accepted >= _OPERATORS:
-        accepted = accepted - _OPERATORS
         words.append("an operator")
-    if accepted >= _BOOLEAN:
-        accepted = accepted - _BOOLEAN
-        words.append("`and`, `or`")
+        accepted = accepted - _OPERATORS
     if "FLOAT" in accepted:
         accepted = accepted - {"INTEGER"}
     words.extend(sorted((_WORDS.get(kind, f"`{kind.lower()}`") for kind in accepted), key=_quoted_last))
-    words = [word for word in words if word]
-    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1] if words else "nothing more"
+    if not words:
+        return "nothing more"
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]
+
+
+def _value_words(accepted: set[str], previous: Token | None) -> list[str]:
+    """What an expression may start with, or what may follow a finished one: operators and the next item of a list."""
+    if _is_operand_end(previous):
+        operators = ["an operator"] if "EQ" in accepted else []
+        return [*operators, "`and`", "`or`", "the next item"]
+    return ["a clause" if "RBRACE" in accepted else "a value"]
 
 
 def _quoted_last(word: str) -> tuple[bool, str]:
@@ -151,17 +161,23 @@ def _hint(token: Token, accepted: set[str], previous: Token | None) -> str | Non
         suggestion = did_you_mean(token.value, keywords)
         if suggestion:
             return suggestion
+    if previous is not None and previous.type in {"RETURN", "ORDER"} and token.type == "LBRACE":
+        return f"is a `}}` missing before `{previous.value}`?"
     if previous is not None and previous.type == "NAME" and token.type not in WORD_TOKENS:
         suggestion = did_you_mean(previous.value, ["match", "return", "order", "limit"])
         if suggestion:
             return suggestion
-    if token.type in _OPERATORS and accepted & _BOOLEAN:
+    if token.type in _OPERATORS and "EQ" not in accepted and accepted >= _BOOLEAN and _is_operand_end(previous):
         return "comparisons do not chain: join them with `and`"
     if token.type == "MATCH" and "RETURN" in accepted:
         return "put all clauses into one match block"
     if token.type == "RETURN" and "MATCH" in accepted:
         return "a read starts with a match block"
     return None
+
+
+def _is_operand_end(token: Token | None) -> bool:
+    return token is not None and token.type in _OPERAND_ENDS
 
 
 def _unclosed(tokens: Sequence[Token]) -> str | None:

@@ -86,7 +86,7 @@ def split_queries(tokens: Sequence[Token]) -> Iterator[list[Token]]:
     chunk: list[Token] = []
     depth = 0
     for index, token in enumerate(tokens):
-        if token.type == "QUERY" and chunk and (depth <= 0 or _starts_query(tokens, index)):
+        if token.type == "QUERY" and chunk and _starts_query(tokens, index, depth):
             yield chunk
             chunk, depth = [], 0
         elif token.type == "LBRACE":
@@ -98,9 +98,13 @@ def split_queries(tokens: Sequence[Token]) -> Iterator[list[Token]]:
         yield chunk
 
 
-def _starts_query(tokens: Sequence[Token], index: int) -> bool:
+def _starts_query(tokens: Sequence[Token], index: int, depth: int) -> bool:
     previous = tokens[index - 1]
-    if index + 2 >= len(tokens) or previous.line == tokens[index].line or previous.type in {"DOT", "AS", "COLON"}:
+    if previous.type in {"DOT", "AS", "COLON", "AT", "LBRACKET", "QUERY"}:
+        return False
+    if depth <= 0:
+        return True
+    if previous.line == tokens[index].line or index + 2 >= len(tokens):
         return False
     return tokens[index + 1].type in WORD_TOKENS and tokens[index + 2].type in {"LPAREN", "LBRACE", "AT"}
 

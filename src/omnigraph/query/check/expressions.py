@@ -10,7 +10,7 @@ from omnigraph.query.check import functions
 from omnigraph.query.check.comparisons import check_comparison
 from omnigraph.query.check.literals import INTEGER_RANGES, default_type
 from omnigraph.query.check.places import CONSTANT_PLACES, MUTATION_PLACES, Place
-from omnigraph.query.check.scope import Scope, field_names, find_field
+from omnigraph.query.check.scope import Scope, field_names, find_field, suggest_variable
 from omnigraph.query.typing import BOOL, children, type_of
 from omnigraph.schema.catalog import GraphType
 from omnigraph.schema.types import EntityType, Scalar
@@ -167,10 +167,10 @@ class ExpressionChecker:
                 return None
             return ir.Entity(name, EntityType(table_key))
         if self.place in {Place.RETURN, Place.ORDER}:
-            hint = did_you_mean(name, [*self.scope.variables, *self.scope.parameters])
+            hint = suggest_variable(name, [*self.scope.variables, *self.scope.parameters])
             self.problem(codes.UNBOUND_VARIABLE, f"`${name}` is not bound in the match block", variable.span, hint)
         else:
-            hint = did_you_mean(name, self.scope.parameters) or f"declare it: `${name}: String`"
+            hint = suggest_variable(name, self.scope.parameters) or f"declare it: `query …(${name}: String)`"
             self.problem(codes.UNDECLARED_PARAMETER, f"parameter `${name}` is not declared", variable.span, hint)
         return None
 
@@ -195,7 +195,7 @@ class ExpressionChecker:
         """`$x.p` on a bound variable, wherever it stands."""
         name = expression.variable.name
         if name not in self.scope.variables:
-            hint = did_you_mean(name, self.scope.variables)
+            hint = suggest_variable(name, self.scope.variables)
             if name == "_":
                 message = "the anonymous variable `$_` has no properties: every use of it is another one"
                 hint = "give the variable a name"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from omnigraph.diagnostics import Diagnostic, Span, did_you_mean
@@ -131,3 +132,8 @@ def node_type(scope: Scope, name: syntax.Name) -> NodeType | None:
 def lower_first(name: str) -> str:
     """How an edge is usually written in a query: `WorksAt` as `worksAt`."""
     return name[:1].lower() + name[1:]
+
+
+def suggest_variable(name: str, known: Iterable[str]) -> str | None:
+    """A hint that suggests the nearest variable, or None. Anonymous ones are never meant."""
+    return did_you_mean(f"${name}", (f"${each}" for each in known if not each.startswith("$")))
