@@ -76,6 +76,7 @@ def publish(
     `TableMoved` when one is not, `RowLevelCasContention` when the retry budget is spent. Publishing the same commit
     again (recovery does not know whether it happened) returns it and changes nothing.
     """
+    store.refuse_if_read_only("publish")
     budget = settings().publisher_retry_budget
     for attempt in range(budget + 1):
         current = store.manifest.read(branch)

@@ -1,0 +1,145 @@
+"""Snapshots and time travel: every kind of target, each with its own schema, whatever happened since."""
+
+import pytest
+
+from omnigraph.errors import BadRequest, HistoryGap, NotFound
+from omnigraph.ledger import branches
+from omnigraph.ledger.manifest_rows import MANIFEST
+from omnigraph.ledger.publish import Publication, publish
+from omnigraph.ledger.refs import TagRef
+from omnigraph.ledger.snapshots import entity, table_of
+from omnigraph.ledger.store import create_store, open_store
+from omnigraph.schema.compile import compile_schema
+from tests.ledger.graphs import PERSON, SCHEMA, add_people, counted, draft, people, publish_move
+
+
+def test_every_kind_of_target(anywhere):
+    store = create_store(anywhere, SCHEMA)
+    first = add_people(store, "ada")
+    second = add_people(store, "bob")
+    branches.create_branch(store, "review/1")
+    third = add_people(store, "cyd", branch="review/1")
+    store.refs.create_tag(TagRef("v1", first.graph_commit_id))
+    assert people(store) == people(store, "main") == people(store, second.graph_commit_id) == ["ada", "bob"]
+    assert people(store, "review/1") == people(store, third.graph_commit_id) == ["ada", "bob", "cyd"]
+    assert (
+        people(store, "v1") == people(store, 2) == people(store, "2") == people(store, first.graph_commit_id) == ["ada"]
+    )
+    assert people(store, 1) == []
+    assert people(store, third.manifest_version, branch="review/1") == ["ada", "bob", "cyd"]
+    assert people(store, first.graph_commit_id.lower()) == ["ada"]
+    assert store.snapshot("review/1").head == third
+
+
+def test_a_manifest_version_from_before_the_branch_is_that_of_its_source(graph):
+    add_people(graph, "ada")
+    add_people(graph, "bob")
+    branches.create_branch(graph, "b")
+    add_people(graph, "cyd", branch="b")
+    add_people(graph, "dee")
+    assert people(graph, 2, branch="b") == ["ada"]
+    assert people(graph, 3, branch="b") == ["ada", "bob"]
+    assert people(graph, 4, branch="b") == ["ada", "bob", "cyd"]
+    assert people(graph, 4, branch="main") == ["ada", "bob", "dee"]
+
+
+def test_unknown_targets_are_not_found_with_a_suggestion(graph):
+    branches.create_branch(graph, "review")
+    with pytest.raises(NotFound, match="did you mean `review`"):
+        graph.snapshot("reveiw")
+    with pytest.raises(NotFound, match=r"no branch `reviews`.*did you mean `review`"):
+        graph.snapshot(branch="reviews")
+    with pytest.raises(NotFound, match="no manifest version 99: its newest is 1"):
+        graph.snapshot(99)
+    with pytest.raises(BadRequest, match="from 1 on"):
+        graph.snapshot(0)
+    with pytest.raises(BadRequest, match="snapshot: `__schema_apply_lock__`"):
+        graph.snapshot("__schema_apply_lock__")
+    with pytest.raises(BadRequest, match="__schema_apply_lock__"):
+        graph.branch("__schema_apply_lock__")
+
+
+def test_a_read_at_a_target_uses_the_schema_of_that_snapshot(graph):
+    base = graph.snapshot()
+    source = SCHEMA.replace("age: I32?", "age: I32?\n    email: String?")
+    catalog = compile_schema(source, graph.catalog(base.schema_digest))
+    digest = graph.schemas.put(source, catalog)
+    publish(graph, base.branch, Publication(draft(base), schema_digest=digest))
+    old, new = graph.snapshot(base.head.graph_commit_id), graph.snapshot()
+    assert "email" not in graph.catalog(old.schema_digest).node("Person").by_name
+    assert "email" in graph.catalog(new.schema_digest).node("Person").by_name
+    assert graph.snapshot(base.manifest_version).schema_digest == base.schema_digest
+
+
+def test_after_cleanup_of_the_manifest_the_pins_in_the_log_stand_in(graph, path):
+    first = add_people(graph, "ada")
+    for name in ("bob", "cyd", "dee"):
+        add_people(graph, name)
+    graph.tables.remove_versions(MANIFEST, None, [1, 2, 3])
+    fresh = open_store(path, read_only=True)
+    assert people(fresh, first.graph_commit_id) == ["ada"]
+    assert people(fresh, 2) == ["ada"]
+    assert people(fresh, 3) == ["ada", "bob"]
+    assert fresh.snapshot(first.graph_commit_id).head == first
+
+
+def test_branching_from_a_manifest_version_that_is_gone_says_so(graph):
+    first = add_people(graph, "ada")
+    add_people(graph, "bob")
+    graph.tables.remove_versions(MANIFEST, None, [2])
+    graph.manifest.forget()
+    with pytest.raises(HistoryGap, match=first.graph_commit_id):
+        branches.create_branch(graph, "b", first.graph_commit_id)
+    assert graph.refs.get("b") is None
+
+
+def test_a_reader_pinned_to_a_snapshot_sees_the_same_rows_whatever_others_do(graph, path):
+    add_people(graph, "ada", "bob")
+    pinned = open_store(path, read_only=True).snapshot()
+    for number in range(4):
+        add_people(graph, f"p{number}")
+    reader = open_store(path, read_only=True)
+    rows = reader.tables.scan_table(table_of(pinned.pin(PERSON)), columns=["id"])["id"].to_pylist()
+    assert sorted(rows) == ["ada", "bob"]
+
+
+def test_the_commits_of_a_deleted_branch_stay_readable_while_its_rows_are_there(graph):
+    branches.create_branch(graph, "b")
+    commit = publish_move(graph, branch="b")
+    branches.delete_branch(graph, "b")
+    found = graph.snapshot(commit.graph_commit_id)
+    assert (found.head, found.branch.name) == (commit, "b")
+    with pytest.raises(NotFound):
+        graph.snapshot("b")
+
+
+def test_entity_reads_one_row_of_one_table_at_any_target(anywhere):
+    store = create_store(anywhere, SCHEMA)
+    commit = add_people(store, "ada")
+    branches.create_branch(store, "b")
+    add_people(store, "bob", branch="b")
+    assert entity(store, "Person", "ada") == {"id": "ada", "name": "ada", "age": None}
+    assert entity(store, "Person", "bob") is None
+    assert entity(store, "node:Person", "bob", "b")["name"] == "bob"
+    assert entity(store, "Person", "ada", 1) is None
+    assert entity(store, "Knows", "nothing", commit.graph_commit_id) is None
+    with pytest.raises(NotFound, match="did you mean `Person`"):
+        entity(store, "Persom", "ada")
+
+
+def test_entity_opens_the_manifest_and_one_table(graph, path):
+    add_people(graph, "ada")
+    reader = open_store(path, read_only=True)
+    with counted(reader) as calls:
+        entity(reader, "Person", "ada")
+    assert calls["open"] == 2
+    assert calls["open __manifest"] == 1
+
+
+def test_entity_of_rows_that_cleanup_removed_is_a_gap(graph):
+    first = add_people(graph, "ada")
+    add_people(graph, "bob")
+    location = graph.snapshot().pin(PERSON).location
+    graph.tables.remove_versions(location, None, [first.manifest_version])
+    with pytest.raises(HistoryGap, match="removed by cleanup"):
+        entity(graph, "Person", "ada", first.graph_commit_id)
