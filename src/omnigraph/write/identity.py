@@ -94,6 +94,4 @@ def _report_not_canonical(
             record=place.record,
         )
 
-    violations.add_rows(
-        Kind.KEY_NOT_CANONICAL, type_.table_key, positions.to_pylist(), describe, len(positions)
-    )
+    violations.add_rows(Kind.KEY_NOT_CANONICAL, type_.table_key, positions.to_pylist(), describe, len(positions))

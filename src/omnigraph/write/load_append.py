@@ -80,9 +80,7 @@ class AddingLoad:
 
     def finish(self) -> dict[str, int]:
         """Check across rows; the number of rows per table. What is broken is in the collector then."""
-        changes = {
-            key: keys.change(replaces_all=self._replaces, known_new=True) for key, keys in self._keys.items()
-        }
+        changes = {key: keys.change(replaces_all=self._replaces, known_new=True) for key, keys in self._keys.items()}
         for table_key, change in changes.items():
             type_ = self._type(table_key)
             if table_key in self._own_ids:  # ids that were all made here are new

@@ -143,7 +143,7 @@ class MergingLoad:
         ids = one_array(rows.table["id"])
         return self._committed.rows_with(type_.table_key, "id", ids, names, with_row_address=True)
 
-    def _write(self, type_: GraphType, rows: Rows, existing: pa.Table, match: np.ndarray) -> None:  # type: ignore[type-arg]
+    def _write(self, type_: GraphType, rows: Rows, existing: pa.Table, match: np.ndarray) -> None:
         written = self._written.setdefault(type_.table_key, _Written())
         line = self._session.line(self._snapshot.pin(type_.table_key))
         old_first = np.argsort(match < 0, kind="stable")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,7 @@ def mutate(
     outcome: list[tuple[str, int, int]] = []
 
     def prepare(snapshot: Snapshot, session: WriteSession) -> WriteIntent | None:
-        query = _compiled(source, name, store.catalog(snapshot.schema_digest))
+        query = compiled_mutation(store, source, name, snapshot.schema_digest)
         intent, affected = prepare_mutation(store, snapshot, session, query, params or {}, now)
         outcome[:] = [(query.name, *affected)]
         return intent
@@ -75,25 +76,31 @@ def mutate(
 
 
 def _retry_policy(store: GraphStore, source: str, name: str | None, branch: str) -> RetryPolicy:
-    query = _compiled(source, name, store.catalog(store.snapshot(branch=branch).schema_digest))
+    query = compiled_mutation(store, source, name, store.snapshot(branch=branch).schema_digest)
     only_inserts = all(isinstance(statement, ir.Insert) for statement in query.statements)
     return RetryPolicy.PREPARE_AGAIN if only_inserts else RetryPolicy.SURFACE
 
 
-@lru_cache(maxsize=256)
-def _compiled_by_identity(source: str, name: str | None, catalog_key: int) -> ir.MutationQuery:
-    query = compile_query(source, _CATALOGS[catalog_key], name)
+_COMPILED: OrderedDict[tuple[str, str | None, str], ir.MutationQuery] = OrderedDict()
+_COMPILED_KEPT = 256
+_compiled_lock = threading.Lock()
+
+
+def compiled_mutation(store: GraphStore, source: str, name: str | None, digest: str) -> ir.MutationQuery:
+    """The mutation of a text, compiled for the schema of that digest; the last few hundred are kept."""
+    key = (source, name, digest)
+    with _compiled_lock:
+        if key in _COMPILED:
+            _COMPILED.move_to_end(key)
+            return _COMPILED[key]
+    query = compile_query(source, store.catalog(digest), name)
     if not isinstance(query, ir.MutationQuery):
         raise BadRequest(f"`{query.name}` is a read; run it with `query`")
+    with _compiled_lock:
+        _COMPILED[key] = query
+        while len(_COMPILED) > _COMPILED_KEPT:
+            _COMPILED.popitem(last=False)
     return query
-
-
-_CATALOGS: dict[int, Catalog] = {}
-
-
-def _compiled(source: str, name: str | None, catalog: Catalog) -> ir.MutationQuery:
-    _CATALOGS[id(catalog)] = catalog
-    return _compiled_by_identity(source, name, id(catalog))
 
 
 def prepare_mutation(
@@ -118,7 +125,9 @@ def prepare_mutation(
     affected = _affected(catalog, changes)
     if not changes:
         return None, affected
-    writes = [stage_pending(store, session, snapshot.pin(key), staging, key, pending) for key, pending in changes.items()]
+    writes = [
+        stage_pending(store, session, snapshot.pin(key), staging, key, pending) for key, pending in changes.items()
+    ]
     return session.intent(WriterKind.MUTATION, snapshot, writes, reads=frozenset(committed.reads)), affected
 
 
@@ -157,7 +166,9 @@ class _Run:
 
     def statements(self, statements: Sequence[ir.Statement]) -> None:
         # Neighbouring inserts into one table are one batch: one look-up for all of them.
-        for _, group in groupby(statements, key=lambda s: (type(s), s.table_key if isinstance(s, ir.Insert) else id(s))):
+        for _, group in groupby(
+            statements, key=lambda s: (type(s), s.table_key if isinstance(s, ir.Insert) else id(s))
+        ):
             batch = list(group)
             match batch[0]:
                 case ir.Insert():

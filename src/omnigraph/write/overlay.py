@@ -1,7 +1,7 @@
 """Rows merged into rows: what an upsert makes of a record that names only some of the properties.
 
-The same meaning serves `insert` on an existing key and a load with mode merge, in process and in Spark tasks: a property
-that is named wins, one that is not named keeps its value, and a row that is new gets defaults.
+The same meaning serves `insert` on an existing key and a load with mode merge, in process and in Spark tasks: a
+property that is named wins, one that is not named keeps its value, and a row that is new gets defaults.
 """
 
 from __future__ import annotations
@@ -113,14 +113,15 @@ def _differs(left: pa.Array, right: pa.Array) -> np.ndarray[Any, np.dtype[np.boo
         # Arrow compares no lists; the few rows that get here are compared one by one.
         return np.array([not one.equals(other) for one, other in zip(left, right)], dtype=bool)
     unequal = pc.fill_null(pc.not_equal(left, right), False)
-    return pc.or_(unequal, pc.xor(pc.is_null(left), pc.is_null(right))).to_numpy(zero_copy_only=False)
+    mask = pc.or_(unequal, pc.xor(pc.is_null(left), pc.is_null(right)))
+    return np.asarray(mask.to_numpy(zero_copy_only=False), dtype=bool)
 
 
 def _positions(ids: pa.Array, existing: pa.Table) -> Positions:
     if not existing.num_rows or not len(ids):
         return np.full(len(ids), -1, np.int64)
     found = pc.index_in(ids, value_set=one_array(existing["id"]))
-    return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _replaced(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
@@ -131,5 +132,3 @@ def _replaced(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
 def only(rows: Rows, keep: np.ndarray[Any, np.dtype[np.bool_]]) -> Rows:
     """Some of the rows."""
     return rows if bool(keep.all()) else rows.take(pa.array(np.flatnonzero(keep)))
-
-

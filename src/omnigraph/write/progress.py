@@ -45,6 +45,4 @@ class ProgressReporter:
         self.bytes += bytes
         if self._callback is not None:
             seconds = time.monotonic() - self._started
-            self._callback(
-                Progress(self._job, step, self.records, self.bytes, int(finished), 1, seconds, finished)
-            )
+            self._callback(Progress(self._job, step, self.records, self.bytes, int(finished), 1, seconds, finished))

@@ -1,7 +1,7 @@
 """Predicates of mutations as conditions that storage can look up: at least the matching rows come back.
 
-What is pushed down may let more rows through than the predicate (the rest is evaluated on what comes back), never fewer.
-Comparisons of floats stay here: engines disagree on -0.0.
+What is pushed down may let more rows through than the predicate (the rest is evaluated on what comes back), never
+fewer. Comparisons of floats stay here: engines disagree on -0.0.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def pushed_down(predicate: ir.Expr, params: Mapping[str, Any], now: datetime.dat
             return None if any(part is None for part in all_parts) else filters.or_(*_known(all_parts))
         case ir.Compare(op, ir.Prop(ir.THIS, name, type_), right) if _comparable(type_):
             value = _constant(right, params, now)
-            return None if value is None else filters.compare(name, cast(filters.Operator, op.value), value)
+            return None if value is None else filters.compare(name, op.value, value)
         case ir.Compare(op, left, ir.Prop(ir.THIS, name, type_)) if _comparable(type_):
             value = _constant(left, params, now)
             return None if value is None else filters.compare(name, _MIRRORED[op], value)

@@ -1,7 +1,7 @@
 """Decoded rows of one type: the form between a source (JSON, frames, statements) and validation.
 
-Every source is turned into this one form, so that each rule of the data is written once. It pickles, so a Spark task can
-make it and check it.
+Every source is turned into this one form, so that each rule of the data is written once. It pickles, so a Spark task
+can make it and check it.
 """
 
 from __future__ import annotations
@@ -56,10 +56,7 @@ class Rows:
             self.source,
             None if self.records is None else self.records.take(indices),
             {name: pc.take(mask, indices) for name, mask in self.mentioned.items()},
-            {
-                name: frozenset(position[row] for row in rows if row in position)
-                for name, rows in self.failed.items()
-            },
+            {name: frozenset(position[row] for row in rows if row in position) for name, rows in self.failed.items()},
         )
 
 

@@ -1,8 +1,8 @@
 """Pending rows over committed ones: what a write has done so far, before any of it is on disk.
 
-A statement that reads sees both: committed rows, with the pending ones in the place of those with the same id. Per table
-there is one set of pending rows (one per id, the last state wins) and one of deleted ids, so however many statements
-touch a table, it is staged once.
+A statement that reads sees both: committed rows, with the pending ones in the place of those with the same id. Per
+table there is one set of pending rows (one per id, the last state wins) and one of deleted ids, so however many
+statements touch a table, it is staged once.
 """
 
 from __future__ import annotations
@@ -88,9 +88,11 @@ class MutationStaging:
         rows = collapse(type_, rows)
         existing = empty_rows(type_) if known_new else self.rows_by_id(rows.table_key, one_array(rows.table["id"]))
         merged, match = overlay(type_, existing, rows)
-        touched = None if bool((match < 0).any()) else {
-            name for name in type_.by_name if name not in rows.mentioned or pc.any(rows.mentioned[name]).as_py()
-        }
+        touched = (
+            None
+            if bool((match < 0).any())
+            else {name for name in type_.by_name if name not in rows.mentioned or pc.any(rows.mentioned[name]).as_py()}
+        )
         self.replace(rows.table_key, merged.table, touched)
 
     def replace(self, table_key: str, rows: pa.Table, touched: set[str] | None) -> None:

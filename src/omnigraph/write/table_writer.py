@@ -1,7 +1,7 @@
 """Writes the fragments of one table while more rows are still being decoded.
 
-A thread of its own per table feeds Lance from a short queue: writing runs beside decoding, and what waits between the two
-is a few batches, however large the input is.
+A thread of its own per table feeds Lance from a short queue: writing runs beside decoding, and what waits between the
+two is a few batches, however large the input is.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def new_ulids(count: int) -> pa.Array:
         shift = 5 * (17 - position)
         text[:, position] = _ALPHABET[(head >> shift) & 31]
     for position in range(18, LENGTH):
-        shift = np.uint64(5 * (LENGTH - 1 - position))
-        text[:, position] = _ALPHABET[(counter >> shift) & np.uint64(31)]
+        low = np.uint64(5 * (LENGTH - 1 - position))
+        text[:, position] = _ALPHABET[(counter >> low) & np.uint64(31)]
     offsets = np.arange(0, (count + 1) * LENGTH, LENGTH, dtype=np.int32)
     return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(text)])

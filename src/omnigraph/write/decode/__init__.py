@@ -1,1 +1,1 @@
-"""Sources to Arrow rows: JSON in its shapes, frames and files of columns. No store access; a Spark task runs the same."""
+"""Sources to Arrow rows: JSON in its shapes, frames, files of columns. No store access; Spark tasks run the same."""

@@ -1,7 +1,7 @@
 """Columns to rows: Arrow tables, frames of pandas and Polars, CSV and Parquet, mapped to one type.
 
-Columns are matched to properties by name, after the caller's mapping. Values are taken as strictly as JSON values are: a
-column of another type is converted only where every value of it stays what it is, and the slow rules judge the rest.
+Columns are matched to properties by name, after the caller's mapping. Values are taken as strictly as JSON values are:
+a column of another type is converted only where every value stays what it is, and the slow rules judge the rest.
 """
 
 from __future__ import annotations
@@ -146,8 +146,6 @@ def _column(
     return pa.array(values, stored), problems
 
 
-
-
 def _same_values(type_: PropertyType | None, column: pa.ChunkedArray, stored: pa.DataType) -> Any | None:
     """The column converted as a whole, when that changes no value; None when each value has to be looked at."""
     given = column.type
@@ -162,7 +160,9 @@ def _same_values(type_: PropertyType | None, column: pa.ChunkedArray, stored: pa
     both_numbers = _is_number(given) and _is_number(stored)
     narrow_float = pa.types.is_floating(given) and stored == pa.float32()
     whole = pa.types.is_integer(given) or pa.types.is_floating(stored)
-    if (both_numbers and whole and not narrow_float) or (pa.types.is_timestamp(given) and pa.types.is_timestamp(stored)):
+    if (both_numbers and whole and not narrow_float) or (
+        pa.types.is_timestamp(given) and pa.types.is_timestamp(stored)
+    ):
         if pa.types.is_timestamp(given) and given.tz is None:
             return None
         return _cast_or_none(column, stored)

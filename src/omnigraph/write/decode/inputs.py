@@ -236,5 +236,3 @@ def _ends(type_: GraphType, options: InputOptions, rows: list[tuple[int, Any]]) 
     src = options.src or ("src" if "src" in first else "from")
     dst = options.dst or ("dst" if "dst" in first else "to")
     return src, dst
-
-

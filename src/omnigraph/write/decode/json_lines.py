@@ -21,7 +21,7 @@ import pyarrow.json as pj
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType
 from omnigraph.write.columns import working_schema
 from omnigraph.write.decode.json_columns import NotPlain, Variant, json_schema, plain_column, variants
-from omnigraph.write.decode.json_text import RecordReader, parse_line
+from omnigraph.write.decode.json_text import Malformed, RecordReader, line_text, parse_line
 from omnigraph.write.decode.records import decode_records
 from omnigraph.write.rows import Rows, concat_rows
 from omnigraph.write.validate.collector import ViolationCollector
@@ -33,6 +33,10 @@ PARSE_BLOCK_BYTES = 1 << 20
 """What one thread of Arrow's reader takes at a time."""
 
 _RECORD_KEYS = frozenset({"type", "edge", "from", "to", "data"})
+
+
+class _NotOneValue(Exception):
+    """A line is not one whole JSON value: where records begin and end is for the slow decoder to find out."""
 
 
 @dataclass(frozen=True)
@@ -66,18 +70,43 @@ class LineDecoder:
 
     def decode(self, lines: pa.Array) -> list[Rows]:
         """The rows that a block of lines ends, per type. Lines may or may not end with a line feed."""
-        if self._reader.unfinished or not _is_text(lines):
-            return self._slow_lines(lines)
-        trimmed = _without_blanks(lines)
-        if not _are_objects(trimmed):
-            return self._slow_lines(lines)
-        first = self._reader.next_record
-        self._reader.next_record += len(trimmed)
-        numbered = _Lines(trimmed, np.arange(first, first + len(trimmed), dtype=np.int64))
         found: dict[str, list[Rows]] = {}
-        for rows in self._decode_objects(numbered):
+        for rows in self._block(lines):
             found.setdefault(rows.table_key, []).append(rows)
         return [_in_order(parts) for parts in found.values()]
+
+    def _block(self, lines: pa.Array) -> list[Rows]:
+        if len(lines) <= SMALLEST_BLOCK and (self._reader.unfinished or not _is_text(lines)):
+            return self._slow_lines(lines)
+        if self._reader.unfinished:
+            return [*self._slow_lines(lines.slice(0, SMALLEST_BLOCK)), *self._block(lines.slice(SMALLEST_BLOCK))]
+        decoded = self._one_record_per_line(lines)
+        if decoded is not None:
+            return decoded
+        if len(lines) <= SMALLEST_BLOCK:
+            return self._slow_lines(lines)
+        half = len(lines) // 2
+        return [*self._block(lines.slice(0, half)), *self._block(lines.slice(half))]
+
+    def _one_record_per_line(self, lines: pa.Array) -> list[Rows] | None:
+        """The rows of a block in which every line is one whole value, or None when one is not."""
+        if not _is_text(lines):
+            return None
+        lines = _without_blanks(lines)
+        if not _are_objects(lines):
+            return None
+        first, reported = self._reader.next_record, self.violations
+        numbered = _Lines(lines, np.arange(first, first + len(lines), dtype=np.int64))
+        self.violations = ViolationCollector()
+        try:
+            decoded = list(self._decode_objects(numbered))
+            reported.merge(self.violations)
+        except _NotOneValue:
+            return None
+        finally:
+            self.violations = reported
+        self._reader.next_record = first + len(lines)
+        return decoded
 
     def finish(self) -> list[Rows]:
         """The rows that are left when the source ends."""
@@ -149,13 +178,13 @@ class LineDecoder:
         return None
 
     def _slow_objects(self, lines: _Lines) -> list[Rows]:
-        values = (
-            (int(record), parse_line(text)) for record, text in zip(lines.records, lines.text.to_pylist())
-        )
+        values = [(int(record), parse_line(text)) for record, text in zip(lines.records, lines.text.to_pylist())]
+        if any(isinstance(value, Malformed) for _, value in values):
+            raise _NotOneValue
         return decode_records(self.catalog, values, self.source, self.violations)
 
     def _slow_lines(self, lines: pa.Array) -> list[Rows]:
-        texts = (_decoded(line) for line in lines.cast(pa.binary()).to_pylist())
+        texts = (line_text(line) for line in lines.cast(pa.binary()).to_pylist())
         return decode_records(self.catalog, self._reader.feed(texts), self.source, self.violations)
 
 
@@ -267,7 +296,7 @@ def _are_objects(lines: pa.Array) -> bool:
     return bool(pc.all(pc.and_(pc.starts_with(trimmed, "{"), pc.ends_with(trimmed, "}"))).as_py())
 
 
-def _edge_bytes(lines: pa.Array) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def _edge_bytes(lines: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """The first byte of each line, and the last one before its line end. For lines that are not empty."""
     _, offsets, data = lines.buffers()
     starts = np.frombuffer(offsets, np.int32)[lines.offset : lines.offset + len(lines) + 1]
@@ -282,14 +311,6 @@ def _without_blanks(lines: pa.Array) -> pa.Array:
     if len(lines) == 0 or pc.min(pc.binary_length(lines)).as_py() > 2:
         return lines
     return lines.filter(pc.greater(pc.binary_length(pc.utf8_trim(lines, " \t\r\n")), 0))
-
-
-def _decoded(line: bytes) -> str:
-    """The text of a line. Bytes that are no UTF-8 leave a mark that no JSON value has, in front."""
-    try:
-        return line.decode().rstrip("\n\r")
-    except UnicodeDecodeError:
-        return "\udcff" + line.decode("utf-8", "replace").rstrip("\n\r")
 
 
 def _in_order(parts: list[Rows]) -> Rows:

@@ -1,7 +1,7 @@
 """Text to JSON values, one record after the other, numbered: JSON lines and streams of values over several lines.
 
-A text that is no JSON is one bad record, not the end: reading goes on at the next line that starts a value. Numbers stay
-what they are (an integer of any size, or a float), and a repeated key is an error rather than a silent choice.
+A text that is no JSON is one bad record, not the end: reading goes on at the next line that starts a value. Numbers
+stay what they are (an integer of any size, or a float); a repeated key is an error rather than a silent choice.
 """
 
 from __future__ import annotations
@@ -41,7 +41,27 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON value")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
+class MinusZero(int):
+    """`-0`: as an integer it is 0, as a float -0.0."""
+
+
+def _integer(text: str) -> int:
+    return MinusZero() if text == "-0" else int(text)
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant, parse_int=_integer)
+
+
+_NOT_TEXT = "\udcff"
+"""What stands in front of a line that is no UTF-8: half a character, which decoded text never holds."""
+
+
+def line_text(line: bytes) -> str:
+    """The text of a line, without its line end. `RecordReader` knows a line that is no UTF-8 by the mark it gets."""
+    try:
+        return line.decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        return _NOT_TEXT
 
 
 def parse_line(line: str) -> Any:
@@ -84,11 +104,12 @@ class RecordReader:
     next_record: int = 1
     _waiting: list[str] = field(default_factory=list)
     _length: int = 0
+    _lost: bool = False
 
     @property
     def unfinished(self) -> bool:
-        """Whether a value has begun that no line has ended yet."""
-        return bool(self._waiting)
+        """Whether a value has begun that no line has ended yet, or the end of a broken one is still to be found."""
+        return bool(self._waiting) or self._lost
 
     def feed(self, lines: Iterable[str]) -> Iterator[tuple[int, Any]]:
         """The values that these lines end, each with its record number."""
@@ -101,6 +122,12 @@ class RecordReader:
             yield from self._give_up("it is not JSON: the text ends within it")
 
     def _line(self, line: str) -> Iterator[tuple[int, Any]]:
+        if line == _NOT_TEXT:
+            yield from self._give_up("it is not text in UTF-8")
+            return
+        if self._lost and not line.startswith("{"):
+            return
+        self._lost = False
         if not self._waiting and not line.strip():
             return
         self._waiting.append(line)
@@ -134,12 +161,11 @@ class RecordReader:
         )
 
     def _give_up(self, reason: str) -> Iterator[tuple[int, Any]]:
-        """Report the value that began on the first waiting line; go on at the next line that starts one."""
+        """Report the value that began on the first waiting line; go on at the next line that starts with `{`."""
         lines, self._waiting, self._length = self._waiting, [], 0
+        self._lost = True
         yield self._numbered(Malformed(reason))
-        following = next((at for at, line in enumerate(lines[1:], 1) if line.startswith("{")), None)
-        if following is not None:
-            yield from self.feed(lines[following:])
+        yield from self.feed(lines[1:])
 
     def _numbered(self, value: Any) -> tuple[int, Any]:
         record = self.next_record

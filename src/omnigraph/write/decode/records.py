@@ -55,11 +55,9 @@ class RowsBuilder:
                 self._report_value(record, row, name, problem, property_.type, values[name])
                 value = None
             self._columns[name].append(value)
-        for name in values.keys() - self._columns.keys() if len(values) else ():
-            self._unknown_property(record, name)
-        for name in ("src", "dst"):
-            if name in values:
-                self._unknown_property(record, name)
+        for name in values:
+            if name != "id" and name not in self.type.by_name:
+                self._unknown_property(record, str(name))
 
     def build(self) -> Rows:
         """The rows so far."""
@@ -87,9 +85,7 @@ class RowsBuilder:
             self._report(record, row, Kind.MISSING_VALUE, end, messages.missing_value(_RECORD_NAME[end]))
         return found
 
-    def _report_value(
-        self, record: int, row: int, name: str, problem: BadValue, expected: Any, value: Any
-    ) -> None:
+    def _report_value(self, record: int, row: int, name: str, problem: BadValue, expected: Any, value: Any) -> None:
         if isinstance(problem, WrongDimension):
             text = messages.vector_dimension(name, expected.dim, problem.found)
             self._report(record, row, Kind.VECTOR_DIMENSION, name, text)
@@ -150,7 +146,9 @@ def decode_plain_rows(
     for record, values in rows:
         if not isinstance(values, Mapping):
             _reporter(violations, source, record)(
-                Kind.MALFORMED_RECORD, type_.table_key, f"a row is a mapping from property to value, not {messages.show(values)}"
+                Kind.MALFORMED_RECORD,
+                type_.table_key,
+                f"a row is a mapping from property to value, not {messages.show(values)}",
             )
             continue
         if isinstance(type_, EdgeType):
@@ -176,12 +174,15 @@ def _shape(
 ) -> tuple[GraphType, Mapping[str, Any], Mapping[str, Any]] | None:
     """The type, the values and the ends of a record, or None when it is reported as bad."""
     if isinstance(value, Malformed):
-        return _bad(report, value.reason)
+        _bad(report, value.reason)
+        return None
     if not isinstance(value, Mapping):
-        return _bad(report, f"a record is an object, not {messages.show(value)}")
+        _bad(report, f"a record is an object, not {messages.show(value)}")
+        return None
     is_node, is_edge = "type" in value, "edge" in value
     if is_node == is_edge:
-        return _bad(report, 'a record has either "type" (a node) or "edge"' + (", not both" if is_node else ""))
+        _bad(report, 'a record has either "type" (a node) or "edge"' + (", not both" if is_node else ""))
+        return None
     name = value["type" if is_node else "edge"]
     type_ = find_type(catalog, name, node=is_node)
     if type_ is None:
@@ -190,12 +191,13 @@ def _shape(
         return None
     unknown = sorted(str(key) for key in value.keys() - (_NODE_KEYS if is_node else _EDGE_KEYS))
     if unknown:
-        return _bad(report, f'a record has no key {messages.names(unknown)}; properties go into "data"', type_.table_key)
+        _bad(report, f'a record has no key {messages.names(unknown)}; properties go into "data"', type_.table_key)
     data = value.get("data")
     if data is None:
         data = {}
     if not isinstance(data, Mapping):
-        return _bad(report, f'"data" is an object, not {messages.show(data)}', type_.table_key)
+        _bad(report, f'"data" is an object, not {messages.show(data)}', type_.table_key)
+        return None
     return type_, data, ({} if is_node else {"src": value.get("from"), "dst": value.get("to")})
 
 
@@ -208,5 +210,3 @@ def find_type(catalog: Catalog, name: Any, *, node: bool) -> NodeType | EdgeType
 
 def _bad(report: _Report, message: str, table_key: str = UNTYPED) -> None:
     report(Kind.MALFORMED_RECORD, table_key, message)
-
-

@@ -38,8 +38,8 @@ class ByteSource(Protocol):
     def name(self) -> str:
         """What violations call it."""
 
-    def open(self) -> IO[bytes]:
-        """From the start, decompressed."""
+    def open(self) -> Any:
+        """A stream from the start, decompressed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class FileSource:
     path: Path
     name: str
 
-    def open(self) -> IO[bytes]:
+    def open(self) -> Any:
         """The file's content, decompressed by what it is rather than by what it is called."""
         try:
             return decompressed(self.path.open("rb"))
@@ -74,7 +74,7 @@ class MemorySource:
     data: bytes
     name: str = "<data>"
 
-    def open(self) -> IO[bytes]:
+    def open(self) -> Any:
         """The bytes, decompressed."""
         return decompressed(io.BytesIO(self.data))
 
@@ -87,7 +87,7 @@ class StreamSource:
     start: int
     name: str = "<stream>"
 
-    def open(self) -> IO[bytes]:
+    def open(self) -> Any:
         """From where it stood when the load began."""
         self.stream.seek(self.start)
         return decompressed(_Unclosed(self.stream))
@@ -108,12 +108,12 @@ class _Unclosed(io.RawIOBase):
         return len(data)
 
 
-def decompressed(raw: Any) -> IO[bytes]:
+def decompressed(raw: Any) -> Any:
     """A stream of the plain content, whether it is compressed with gzip, with Zstandard or not."""
     stream = raw if hasattr(raw, "peek") else io.BufferedReader(raw, 1 << 20)
     magic = stream.peek(4)[:4] if hasattr(stream, "peek") else b""
     if magic.startswith(_GZIP_MAGIC):
-        return gzip.GzipFile(fileobj=stream, mode="rb")  # type: ignore[return-value]
+        return gzip.GzipFile(fileobj=stream, mode="rb")
     if magic == _ZSTD_MAGIC:
         return pa.CompressedInputStream(pa.PythonFile(stream, "r"), "zstd")
     return stream
@@ -161,7 +161,7 @@ def rewindable(stream: IO[bytes]) -> Iterator[ByteSource]:
     """An open file as a source; one that cannot be rewound is copied to a temporary file first."""
     name = str(getattr(stream, "name", "<stream>"))
     if isinstance(stream, io.TextIOBase):
-        stream = stream.buffer  # type: ignore[attr-defined]
+        stream = stream.buffer
     if stream.seekable():
         yield StreamSource(stream, stream.tell(), name)
         return

@@ -18,6 +18,7 @@ import numpy as np
 
 from omnigraph.schema.literals import EPOCH, EPOCH_DATE, parse_date, parse_datetime
 from omnigraph.schema.types import FLOATS, INTEGERS, EnumType, ListType, PropertyType, Scalar, ScalarType, VectorType
+from omnigraph.write.decode.json_text import MinusZero
 
 LIMITS: Mapping[Scalar, tuple[int, int]] = {
     Scalar.I32: (-(1 << 31), (1 << 31) - 1),
@@ -123,7 +124,7 @@ def _float(scalar: Scalar, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BadValue
     try:
-        number = float(value)
+        number = -0.0 if isinstance(value, MinusZero) else float(value)
     except OverflowError:
         raise BadValue("it is too large") from None
     if scalar is Scalar.F32 and math.isfinite(number):

@@ -1,8 +1,8 @@
 """Collects broken rules: a count of each kind, and the first ten of each kind per table, in the order of the input.
 
-Loads, mutations, merges, schema changes and Spark tasks all report through this one collector, so a user reads the same
-words whichever way the data came. Collectors of different tasks can be merged, and which ten are kept does not depend on
-the order in which tasks finish.
+Loads, mutations, merges, schema changes and Spark tasks all report through this one collector, so a user reads the
+same words whichever way the data came. Collectors of different tasks can be merged, and which ten are kept does not
+depend on the order in which tasks finish.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class ViolationCollector:
         self, kind: Kind, table_key: str, rows: Iterable[int], describe: Callable[[int], Violation], count: int
     ) -> None:
         """Count `count` violating rows; only the first few are described, since words cost more than counting."""
-        first = []
+        first: list[Violation] = []
         for row in rows:
             if len(first) == KEPT_PER_KIND:
                 break
@@ -127,9 +127,7 @@ class ViolationCollector:
         counts = dict(self.counts)
         message = summary(what, self.violations, counts)
         if set(counts) == {Kind.EXISTING_ID}:
-            return KeyConflict(
-                message, violations=[v.to_json() for v in self.violations], violation_counts=counts
-            )
+            return KeyConflict(message, violations=[v.to_json() for v in self.violations], violation_counts=counts)
         return ValidationFailed(message, self.violations, counts)
 
     def raise_if_any(self, what: str) -> None:

@@ -45,9 +45,7 @@ def repeats(columns: Sequence[pa.ChunkedArray]) -> tuple[Positions, Positions]:
     return rows[later], rows[first_of_row[later]]
 
 
-def match_tuples(
-    columns: Sequence[pa.ChunkedArray], others: Sequence[pa.ChunkedArray]
-) -> tuple[Positions, Positions]:
+def match_tuples(columns: Sequence[pa.ChunkedArray], others: Sequence[pa.ChunkedArray]) -> tuple[Positions, Positions]:
     """The rows of `columns` whose tuple is also one of `others`, and one row of `others` that has it."""
     count = len(columns[0])
     joined = [_chunked([column, other]) for column, other in zip(columns, others)]

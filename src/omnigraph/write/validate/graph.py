@@ -21,9 +21,7 @@ from omnigraph.write.validate.collector import KEPT_PER_KIND, Kind, ViolationCol
 from omnigraph.write.validate.duplicates import Positions, match_tuples, repeats
 
 
-def check_change(
-    catalog: Catalog, change: GraphChange, committed: Committed, violations: ViolationCollector
-) -> None:
+def check_change(catalog: Catalog, change: GraphChange, committed: Committed, violations: ViolationCollector) -> None:
     """Report every cross-row rule that the state after the change breaks."""
     for table_key in sorted(change, key=_nodes_first):
         type_, table = catalog.table(table_key), change[table_key]
@@ -44,7 +42,13 @@ def check_duplicate_ids(type_: GraphType, table: TableChange, violations: Violat
     """Report rows whose id an earlier row of the same write has."""
     later, _ = repeats([table.ids])
     _report(
-        violations, type_, table, Kind.DUPLICATE_ID, later, lambda row: messages.duplicate_id(table.ids[row].as_py()), "id"
+        violations,
+        type_,
+        table,
+        Kind.DUPLICATE_ID,
+        later,
+        lambda row: messages.duplicate_id(table.ids[row].as_py()),
+        "id",
     )
 
 
@@ -199,9 +203,7 @@ def _first_rows(table: TableChange, sources: pa.Array) -> dict[str, int]:
     return rows
 
 
-def check_dangling(
-    catalog: Catalog, change: GraphChange, committed: Committed, violations: ViolationCollector
-) -> None:
+def check_dangling(catalog: Catalog, change: GraphChange, committed: Committed, violations: ViolationCollector) -> None:
     """Report committed edges that stay while one of their ends goes."""
     for edge in catalog.edges:
         table = change.get(edge.table_key)

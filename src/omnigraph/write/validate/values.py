@@ -69,7 +69,6 @@ def check_missing(type_: GraphType, rows: Rows, violations: ViolationCollector) 
     required = [p for p in type_.properties if not p.nullable and rows.table[p.name].null_count]
     for property_ in required:
         empty = _where(pc.is_null(rows.table[property_.name]))
-        ids = rows.table["id"]
 
         def describe(row: int, name: str = property_.name) -> Violation:
             place = rows.place(row)
@@ -77,7 +76,7 @@ def check_missing(type_: GraphType, rows: Rows, violations: ViolationCollector) 
                 Kind.MISSING_VALUE.value,
                 type_.table_key,
                 messages.missing_value(name),
-                row_id=ids[row].as_py(),
+                row_id=rows.table["id"][row].as_py(),
                 property=name,
                 source=place.source,
                 record=place.record,
@@ -124,12 +123,8 @@ def find_in_property(property_: Property, column: pa.ChunkedArray, *, key: bool 
 
 def find_outside_enum(name: str, column: pa.ChunkedArray, allowed: tuple[str, ...]) -> Iterator[Finding]:
     """Text that is not one of the enum's values."""
-    outside = pc.and_(
-        pc.is_valid(column), pc.invert(pc.is_in(column, value_set=pa.array(allowed, column.type)))
-    )
-    yield from _finding(
-        Kind.ENUM, name, outside, lambda row: messages.not_in_enum(name, column[row].as_py(), allowed)
-    )
+    outside = pc.and_(pc.is_valid(column), pc.invert(pc.is_in(column, value_set=pa.array(allowed, column.type))))
+    yield from _finding(Kind.ENUM, name, outside, lambda row: messages.not_in_enum(name, column[row].as_py(), allowed))
 
 
 def find_out_of_range(rule: Range, column: pa.ChunkedArray) -> Iterator[Finding]:

@@ -1,0 +1,58 @@
+"""Validation of a set of row changes on top of a snapshot, for whoever does not come through a mutation or a load.
+
+A merge hands over what it is about to write to each table; the result is checked as a graph: values, uniqueness, ends,
+cardinality, nothing dangling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from omnigraph.ledger.values import Snapshot
+from omnigraph.write.columns import empty_rows, working_schema
+from omnigraph.write.committed import CommittedRows
+from omnigraph.write.rows import Rows
+from omnigraph.write.validate.changes import TableChange, key_columns, no_ids
+from omnigraph.write.validate.collector import ViolationCollector
+from omnigraph.write.validate.graph import check_change
+from omnigraph.write.validate.values import check_values
+
+if TYPE_CHECKING:
+    from omnigraph.ledger.store import GraphStore
+
+
+@dataclass(frozen=True)
+class RowChanges:
+    """What happens to one table: whole rows by id (one per id, blobs as bytes or left out), and ids that go."""
+
+    upserts: pa.Table | None = None
+    deletes: pa.Array = field(default_factory=no_ids)
+
+
+def validate_graph_change(
+    store: GraphStore, snapshot: Snapshot, changes: Mapping[str, RowChanges], *, check_rows: bool = True
+) -> tuple[ViolationCollector, frozenset[str]]:
+    """Everything that is wrong with the graph after the changes, and the tables that were read to find out.
+
+    `check_rows` also checks each row by itself. The caller's intent must name the tables among its `reads`, so that
+    what was found out still holds when it is committed.
+    """
+    catalog = store.catalog(snapshot.schema_digest)
+    committed = CommittedRows(store, snapshot)
+    violations = ViolationCollector()
+    change: dict[str, TableChange] = {}
+    for table_key, rows in sorted(changes.items()):
+        type_ = catalog.table(table_key)
+        if type_ is None:
+            continue
+        upserts = empty_rows(type_) if rows.upserts is None else rows.upserts
+        if check_rows and upserts.num_rows:
+            present = [name for name in working_schema(type_).names if name in upserts.column_names]
+            check_values(type_, Rows(table_key, upserts.select(present)), violations)
+        change[table_key] = TableChange(upserts.select(list(key_columns(type_))), rows.deletes)
+    check_change(catalog, change, committed, violations)
+    return violations, frozenset(committed.reads)
