@@ -124,12 +124,18 @@ class QueryTypeError(LanguageError):
     kind = "type"
 
 
+_MOST_CANDIDATES = 500
+"""Names that are compared letter by letter; of more, only those that look alike are."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that is most like `name`, if one is close enough to be meant."""
     candidates = sorted(set(known))
     by_case = {candidate.lower(): candidate for candidate in candidates}
     if name.lower() in by_case:
         return by_case[name.lower()]
+    if len(candidates) > _MOST_CANDIDATES:
+        candidates = [c for c in candidates if c[:1] == name[:1] and abs(len(c) - len(name)) <= 2][:_MOST_CANDIDATES]
     found = difflib.get_close_matches(name, candidates, n=1, cutoff=0.6)
     return found[0] if found else None
 

@@ -660,6 +660,43 @@ def test_S106_a_source_that_is_too_long_is_refused() -> None:
     assert found.message == "the source has 1000001 characters; at most 1000000 are read"
 
 
+def test_S106_names_have_a_length() -> None:
+    for source in (f"node A{'a' * 255} {{ }}", f"node A {{ {'a' * 256}: I32 }}"):
+        with pytest.raises(SchemaError) as caught:
+            compile_schema(source)
+        (found,) = caught.value.diagnostics
+        assert (found.code, found.hint) == ("S106", "choose a shorter name")
+        assert found.message == "this name has 256 characters; at most 255 are allowed"
+    assert compile_schema(f"node A{'a' * 254} {{ {'a' * 255}: I32 }}").nodes
+
+
+def test_S106_a_type_cannot_have_properties_without_end() -> None:
+    properties = " ".join(f"p{index}: I32" for index in range(4096))
+    compile_schema(f"interface I {{ {properties} }} node A implements I {{ }}")
+    with pytest.raises(SchemaError) as caught:
+        compile_schema(f"interface I {{ {properties} }}\nnode Big implements I {{ more: I32 }}")
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.span.line, found.span.column) == ("S106", 2, 6)
+    assert found.message == "`Big` has 4097 properties; at most 4096 are allowed"
+
+
+def test_S106_interfaces_cannot_multiply_properties_without_end() -> None:
+    properties = " ".join(f"p{index}: I32" for index in range(1001))
+    nodes = "\n".join(f"node A{index} implements I {{ }}" for index in range(1000))
+    with pytest.raises(SchemaError) as caught:
+        compile_schema(f"interface I {{ {properties} }}\n{nodes}")
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.span.line) == ("S106", 101)
+    assert found.message == "up to `A99` the types have more than 100000 properties together"
+
+
+def test_warnings_never_push_errors_out() -> None:
+    many = " ".join(f"p{index}: [I32] @index" for index in range(1500))
+    with pytest.raises(SchemaError) as caught:
+        compile_schema(f"node A {{ {many} last: Foo }}")
+    assert caught.value.codes == ("S120",)
+
+
 def test_S107_types_nested_beyond_measure_are_refused_while_parsing() -> None:
     source, start, end = marked(f"node A {{ a: {'[' * 16}«{'[' * 9}I32{']' * 9}»{']' * 16} }}")
     with pytest.raises(SchemaError) as caught:
@@ -676,7 +713,11 @@ def test_S108_more_errors_than_can_be_read_are_counted() -> None:
     found = caught.value.diagnostics
     assert len(found) == MAX_DIAGNOSTICS
     assert set(caught.value.codes[:-1]) == {"S110"}
-    assert (found[-1].code, found[-1].message, found[-1].span.line) == ("S108", "151 more errors are not shown", 100)
+    assert (found[-1].code, found[-1].message, found[-1].span.line) == (
+        "S108",
+        "there are more errors; they are not shown",
+        100,
+    )
 
 
 def test_every_code_has_a_test() -> None:

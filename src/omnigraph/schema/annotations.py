@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from omnigraph.diagnostics import Span, did_you_mean
 from omnigraph.schema.catalog import Annotation, Cardinality, EmbedSpec, LiteralValue
-from omnigraph.schema.findings import Findings
+from omnigraph.schema.findings import Findings, shown
 from omnigraph.schema.literals import format_date, format_datetime, parse_date, parse_datetime
 from omnigraph.schema.syntax import AnnotationSyntax, Literal, LiteralKind, OptionArgument, RangeArgument
 from omnigraph.schema.types import FLOATS, INTEGERS, EnumType, PropertyType, Scalar, ScalarType, VectorType
@@ -70,7 +70,7 @@ def embed_of(
 ) -> tuple[EmbedSpec, Span] | None:
     """The source and model of `@embed("source", model="m")`, with the place of the source."""
     if type_ is not None and not isinstance(type_, VectorType):
-        message = f"`@embed` fills a vector, and `{name}` is `{type_}`"
+        message = f"`@embed` fills a vector, and `{name}` is `{shown(type_)}`"
         findings.error("S152", message, annotation.span, "write a type such as `Vector(384)`")
         return None
     source: Literal | None = None
@@ -86,7 +86,7 @@ def embed_of(
         else:
             hint = None
             if isinstance(argument, OptionArgument):
-                hint = did_you_mean(argument.key.text, ("model",))
+                hint = findings.suggest(argument.key.text, ("model",))
             findings.error("S150", "`@embed` does not take this", argument.span, hint or _EMBED_SHAPE)
             return None
     if source is None:
@@ -137,13 +137,13 @@ def default_of(type_: PropertyType | None, annotation: AnnotationSyntax, finding
         return None
     literal = arguments[0]
     if not isinstance(type_, EnumType) and (not isinstance(type_, ScalarType) or type_.scalar is Scalar.BLOB):
-        message = f"a property of type `{type_}` takes no default"
+        message = f"a property of type `{shown(type_)}` takes no default"
         findings.error("S155", message, annotation.span, "make it nullable instead")
         return None
     try:
         return DefaultValue(_typed(literal, type_))
     except _Misfit as misfit:
-        message = f"the default {literal.text} does not fit `{type_}`: {misfit}"
+        message = f"the default {literal.text} does not fit `{shown(type_)}`: {misfit}"
         findings.error("S154", message, literal.span, misfit.hint)
         return None
 

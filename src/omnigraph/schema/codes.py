@@ -12,7 +12,7 @@ SCHEMA_CODES: Mapping[str, str] = {
     "S103": "A comment that is not closed.",
     "S104": "An escape that strings do not have.",
     "S105": "A number that is too large to be meant.",
-    "S106": "The source is too long.",
+    "S106": "The source, or something in it, is too long.",
     "S107": "Types are nested too deeply.",
     "S108": "More errors were found than are shown.",
     "S109": "An annotation that does not follow the property it belongs to.",

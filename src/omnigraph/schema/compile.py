@@ -20,7 +20,7 @@ from omnigraph.schema.catalog import (
     Property,
 )
 from omnigraph.schema.constraints import ENDPOINTS, ConstraintDraft, Owner, read_constraints, refuse_constraints
-from omnigraph.schema.declarations import Declared, declare
+from omnigraph.schema.declarations import Declared, declare, is_bounded
 from omnigraph.schema.findings import Findings
 from omnigraph.schema.parse import bounded, parse_tolerantly
 from omnigraph.schema.properties import PropertyDraft, check_embeddings, draft_properties, expand_interfaces
@@ -57,7 +57,7 @@ def check_schema(source: str, previous: Catalog | None = None) -> CheckedSchema:
     findings = Findings()
     findings.extend(parsed.diagnostics)
     declared = declare(parsed, findings)
-    catalog = _compile(declared, previous, findings)
+    catalog = _compile(declared, previous, findings) if is_bounded(declared, findings) else None
     diagnostics = findings.sorted()
     failed = any(d.severity is Severity.ERROR for d in diagnostics)
     return CheckedSchema(None if failed else catalog, diagnostics)
@@ -129,7 +129,12 @@ def _node(
         key=_in_id_order(constraints.key, ids),
         uniques=_uniques(constraints, ids),
         ranges=tuple(sorted(constraints.ranges.values(), key=lambda r: _number(ids[r.property]))),
-        checks=tuple(sorted(constraints.checks, key=lambda c: (_number(ids[c.property]), c.pattern))),
+        checks=tuple(
+            sorted(
+                (c for checks in constraints.checks.values() for c in checks),
+                key=lambda c: (_number(ids[c.property]), c.pattern),
+            )
+        ),
         implements=tuple(sorted({interface.text for interface in syntax.implements})),
         annotations=header.annotations,
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from omnigraph.diagnostics import Span, did_you_mean
+from omnigraph.diagnostics import Span
 from omnigraph.schema.annotations import INTEGER_BOUNDS, finite_float
 from omnigraph.schema.catalog import Check, Range
-from omnigraph.schema.findings import Findings
+from omnigraph.schema.findings import Findings, shown
 from omnigraph.schema.patterns import BadPattern, matches, portable_pattern
 from omnigraph.schema.properties import PropertyDraft
 from omnigraph.schema.syntax import (
@@ -34,7 +34,7 @@ class ConstraintDraft:
     uniques: list[tuple[str, ...]] = field(default_factory=list)
     indexed: set[str] = field(default_factory=set)
     ranges: dict[str, Range] = field(default_factory=dict)
-    checks: list[Check] = field(default_factory=list)
+    checks: dict[str, dict[Check, None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def _read_property(owner: Owner, property_: PropertyDraft, draft: ConstraintDraf
 def _may_identify(property_: PropertyDraft, what: str, span: Span, findings: Findings) -> bool:
     type_ = property_.type
     if isinstance(type_, VectorType | ListType) or type_ == ScalarType(Scalar.BLOB):
-        message = f"`{property_.name.text}` is `{type_}` and cannot be in `{what}`"
+        message = f"`{property_.name.text}` is `{shown(type_)}` and cannot be in `{what}`"
         findings.error("S134", message, span, "blobs, vectors and lists have no identity")
         return False
     return True
@@ -99,9 +99,12 @@ def _may_identify(property_: PropertyDraft, what: str, span: Span, findings: Fin
 
 def _set_key(owner: Owner, names: tuple[str, ...], span: Span, draft: ConstraintDraft, findings: Findings) -> None:
     if draft.key_span is not None:
-        message = f"`{owner.name}` has a key already: ({', '.join(draft.key)}), on line {draft.key_span.line}"
+        message = f"`{owner.name}` has a key already: ({shown(', '.join(draft.key))}), on line {draft.key_span.line}"
         findings.error(
-            "S135", message, span, f"for one key of several properties write `@key({', '.join((*draft.key, *names))})`"
+            "S135",
+            message,
+            span,
+            f"for one key of several properties write `@key({shown(', '.join((*draft.key, *names)))})`",
         )
         return
     for name in names:
@@ -139,7 +142,7 @@ def _unique(owner: Owner, annotation: AnnotationSyntax, draft: ConstraintDraft, 
 
 def _tuple(owner: Owner, annotation: AnnotationSyntax, findings: Findings) -> tuple[str, ...] | None:
     """The names of `@key(a, b)` or `@unique(a, b)`, or None after reporting what is wrong."""
-    names: list[str] = []
+    names: dict[str, None] = {}
     valid = True
     for argument in annotation.arguments or ():
         name = _property_name(owner, annotation, argument, findings)
@@ -149,7 +152,7 @@ def _tuple(owner: Owner, annotation: AnnotationSyntax, findings: Findings) -> tu
             findings.error("S136", f"`{name.text}` stands twice in `@{annotation.name}`", name.span, "name it once")
             valid = False
         else:
-            names.append(name.text)
+            names[name.text] = None
             property_ = owner.properties.get(name.text)
             if property_ is not None:
                 valid = _may_identify(property_, f"@{annotation.name}", name.span, findings) and valid
@@ -171,7 +174,7 @@ def _index(owner: Owner, annotation: AnnotationSyntax, draft: ConstraintDraft, f
         return  # the ends of edges always have an index
     property_ = owner.properties.get(name.text)
     if property_ and (isinstance(property_.type, ListType) or property_.type == ScalarType(Scalar.BLOB)):
-        message = f"`{name.text}` is `{property_.type}`: lists and blobs have no index, so none is built"
+        message = f"`{name.text}` is `{shown(property_.type)}`: lists and blobs have no index, so none is built"
         findings.warning("S173", message, annotation.span, "remove `@index`")
     draft.indexed.add(name.text)
 
@@ -191,7 +194,7 @@ def _range(owner: Owner, annotation: AnnotationSyntax, draft: ConstraintDraft, f
     if name is None or property_ is None or property_.type is None:
         return
     if not is_number(property_.type) or not isinstance(property_.type, ScalarType):
-        message = f"`@range` is for numbers, and `{name.text}` is `{property_.type}`"
+        message = f"`@range` is for numbers, and `{name.text}` is `{shown(property_.type)}`"
         findings.error("S138", message, name.span)
         return
     if name.text in draft.ranges:
@@ -236,7 +239,7 @@ def _check(owner: Owner, annotation: AnnotationSyntax, draft: ConstraintDraft, f
     name = _property_name(owner, annotation, arguments[0], findings)
     property_ = owner.properties.get(name.text) if name else None
     if name and property_ and property_.type is not None and property_.type != ScalarType(Scalar.STRING):
-        message = f"`@check` is for `String`, and `{name.text}` is `{property_.type}`"
+        message = f"`@check` is for `String`, and `{name.text}` is `{shown(property_.type)}`"
         findings.error("S140", message, name.span)
     text = str(pattern.value)
     try:
@@ -245,9 +248,8 @@ def _check(owner: Owner, annotation: AnnotationSyntax, draft: ConstraintDraft, f
         message = f"the pattern does not hold at character {error.offset + 1}: {error}"
         findings.error("S141", message, pattern.span, "the dialect is the part of RE2 that all engines share")
         return
-    check = Check(name.text, text) if name else None
-    if check and property_ and check not in draft.checks:
-        draft.checks.append(check)
+    if name and property_:
+        draft.checks.setdefault(name.text, {})[Check(name.text, text)] = None
 
 
 # --- names and defaults ------------------------------------------------------------------------------------------
@@ -276,7 +278,7 @@ def _property_name(owner: Owner, annotation: AnnotationSyntax, argument: Argumen
         return name
     if owner.complete:
         known = (*owner.properties, *(ENDPOINTS if owner.is_edge else ()))
-        hint: str | None = did_you_mean(name.text, known)
+        hint: str | None = findings.suggest(name.text, known)
         if not owner.is_edge and name.text in ENDPOINTS:
             hint = "only edges have `src` and `dst`"
         findings.error("S130", f"`{owner.name}` has no property `{name.text}`", name.span, hint)
@@ -296,6 +298,6 @@ def _check_defaults(owner: Owner, draft: ConstraintDraft, findings: Findings) ->
         range_ = draft.ranges.get(name)
         if range_ and isinstance(value, int | float) and not _within(value, range_):
             findings.error("S156", f"the default of `{name}` is outside its range", span)
-        for check in draft.checks:
-            if check.property == name and isinstance(value, str) and not matches(check.pattern, value):
+        for check in draft.checks.get(name, ()):
+            if isinstance(value, str) and not matches(check.pattern, value):
                 findings.error("S156", f"the default of `{name}` does not match `{check.pattern}`", span)

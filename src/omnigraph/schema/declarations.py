@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from omnigraph.diagnostics import Span, did_you_mean
+from omnigraph.diagnostics import Span
 from omnigraph.schema.findings import Findings
+from omnigraph.schema.limits import MAX_EXPANDED_PROPERTIES, MAX_NAME_LENGTH, MAX_PROPERTIES
 from omnigraph.schema.parse import ParsedSchema
 from omnigraph.schema.syntax import Declaration, EdgeSyntax, InterfaceSyntax, Name, NodeSyntax
 
@@ -58,9 +59,33 @@ def declare(parsed: ParsedSchema, findings: Findings) -> Declared:
     return declared
 
 
+def is_bounded(declared: Declared, findings: Findings) -> bool:
+    """Whether the types have no more properties than a schema can hold; interfaces can multiply them."""
+    sizes = {name: len(interface.body.properties) for name, interface in declared.interfaces.items()}
+    total = 0
+    types: list[NodeSyntax | EdgeSyntax] = [*declared.nodes.values(), *declared.edges.values()]
+    for type_ in types:
+        size = len(type_.body.properties) if type_.body else 0
+        if isinstance(type_, NodeSyntax):
+            size += sum(sizes.get(name.text, 0) for name in type_.implements)
+        total += size
+        if size > MAX_PROPERTIES:
+            message = f"`{type_.name.text}` has {size} properties; at most {MAX_PROPERTIES} are allowed"
+            findings.error("S106", message, type_.name.span, "split the type")
+            return False
+        if total > MAX_EXPANDED_PROPERTIES:
+            message = (
+                f"up to `{type_.name.text}` the types have more than {MAX_EXPANDED_PROPERTIES} properties together"
+            )
+            findings.error("S106", message, type_.name.span, "split the schema into several graphs")
+            return False
+    return True
+
+
 def check_property_name(name: Name, findings: Findings) -> None:
     """Report a property name that is reserved or does not look like one."""
     text = name.text
+    _check_length(name, findings)
     if text.lower() in RESERVED_PROPERTIES:
         _reserved(name, f"`{text.lower()}` is a column that the store keeps itself", findings)
     elif text.startswith("__"):
@@ -73,8 +98,15 @@ def check_property_name(name: Name, findings: Findings) -> None:
         findings.error("S111", message, name.span, hint)
 
 
+def _check_length(name: Name, findings: Findings) -> None:
+    if len(name.text) > MAX_NAME_LENGTH:
+        message = f"this name has {len(name.text)} characters; at most {MAX_NAME_LENGTH} are allowed"
+        findings.error("S106", message, name.span, "choose a shorter name")
+
+
 def _check_type_name(name: Name, findings: Findings) -> None:
     text = name.text
+    _check_length(name, findings)
     if text.startswith("__"):
         _reserved(name, "names that start with `__` belong to the store", findings)
     elif not text[0].isupper():
@@ -120,7 +152,7 @@ def _check_implements(node: NodeSyntax, declared: Declared, findings: Findings) 
                 message, hint = f"`{name.text}` is not an interface", "only interfaces can be implemented"
             else:
                 message = f"there is no interface `{name.text}`"
-                hint = did_you_mean(name.text, declared.interfaces) or f"declare `interface {name.text} {{ … }}`"
+                hint = findings.suggest(name.text, declared.interfaces) or f"declare `interface {name.text} {{ … }}`"
             findings.error("S118", message, name.span, hint)
         seen.add(name.text)
 
@@ -132,7 +164,7 @@ def _check_end(end: Name, declared: Declared, findings: Findings) -> None:
         kind = "an interface" if end.text in declared.interfaces else "an edge type"
         findings.error("S117", f"`{end.text}` is {kind}; an edge connects node types", end.span)
         return
-    hint = did_you_mean(end.text, declared.nodes) or f"declare `node {end.text} {{ … }}`"
+    hint = findings.suggest(end.text, declared.nodes) or f"declare `node {end.text} {{ … }}`"
     findings.error("S117", f"there is no node type `{end.text}`", end.span, hint)
 
 

@@ -11,8 +11,23 @@ MAX_TYPE_NESTING = 16
 MAX_NUMBER_LENGTH = 400
 """Characters of a number: every value of every type is shorter."""
 
+MAX_NAME_LENGTH = 255
+"""Characters of the name of a type or a property."""
+
+MAX_PROPERTIES = 4_096
+"""Properties of one type, those of its interfaces included."""
+
+MAX_EXPANDED_PROPERTIES = 100_000
+"""Properties of all types of a schema together: interfaces can multiply them."""
+
 MAX_DIAGNOSTICS = 100
-"""Findings that are reported of one text; the last then says how many more there are."""
+"""Errors that are shown of one text; the last then says that there are more."""
+
+MAX_FINDINGS = 1_000
+"""Findings that are kept of one text."""
+
+RECOVERY_BUDGET = 400_000
+"""Characters that may be parsed again to find more errors in one declaration."""
 
 MAX_RETRIES = 50
 """How often one declaration is tried again without a line that was wrong."""

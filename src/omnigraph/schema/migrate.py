@@ -272,17 +272,20 @@ class _Planner:
                 yield self._refuse(new, new.name, reason, "OG-MF-107", self._rows(old) is None)
         kept_ids = {p.id for p in old.properties}
         fresh = {p.name for p in new.properties if p.id not in kept_ids and not p.has_default}
-        before = list(_constraints_of(old, renamed))
-        after = list(_constraints_of(new, {}))
+        before = dict.fromkeys(_constraints_of(old, renamed))
+        after = dict.fromkeys(_constraints_of(new, {}))
+        bounds_before = {_bounded_thing(constraint): constraint for constraint in before}
+        bounds_after = {_bounded_thing(constraint) for constraint in after}
         for constraint in after:
             if constraint in before:
                 continue
-            if any(_allows(constraint, other) for other in before):
+            replaced = bounds_before.get(_bounded_thing(constraint))
+            if replaced is not None and _allows(constraint, replaced):
                 changes.append(f"wider {constraint_text(constraint)}")
             else:
                 needs_check = not self._empty(old) and not (_named(constraint) & fresh)
                 yield AddConstraint(new.table_key, new.id, constraint, needs_check)
-        gone = (c for c in before if c not in after and not any(_replaces(other, c) for other in after))
+        gone = (c for c in before if c not in after and _bounded_thing(c) not in bounds_after)
         changes.extend(f"no {constraint_text(constraint)}" for constraint in gone)
 
     # --- interfaces ----------------------------------------------------------------------------------------------
@@ -331,17 +334,15 @@ def _named(constraint: Constraint) -> set[str]:
     return set() if isinstance(constraint, Cardinality) else {constraint.property}
 
 
-def _replaces(new: Constraint, old: Constraint) -> bool:
-    """Whether both bound the same thing, so that the old one does not go but changes."""
-    if isinstance(new, Cardinality) and isinstance(old, Cardinality):
-        return True
-    return isinstance(new, Range) and isinstance(old, Range) and new.property == old.property
+def _bounded_thing(constraint: Constraint) -> object:
+    """What a constraint bounds: two of one thing are one that changes, not one that goes and one that comes."""
+    if isinstance(constraint, Cardinality):
+        return Cardinality
+    return (Range, constraint.property) if isinstance(constraint, Range) else constraint
 
 
 def _allows(new: Constraint, old: Constraint) -> bool:
-    """Whether everything that the old constraint allows is allowed by the new one."""
-    if not _replaces(new, old):
-        return False
+    """Whether everything that the old bounds allow is allowed by the new ones."""
     if isinstance(new, Cardinality) and isinstance(old, Cardinality):
         return new.min <= old.min and (new.max is None or (old.max is not None and new.max >= old.max))
     assert isinstance(new, Range)

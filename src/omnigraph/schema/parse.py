@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from omnigraph.diagnostics import Diagnostic, SchemaError, Span
-from omnigraph.schema.limits import MAX_DIAGNOSTICS, MAX_RETRIES, MAX_SOURCE_LENGTH
+from omnigraph.schema.limits import MAX_DIAGNOSTICS, MAX_FINDINGS, MAX_RETRIES, MAX_SOURCE_LENGTH, RECOVERY_BUDGET
 from omnigraph.schema.source import Lines, without_text
 from omnigraph.schema.syntax import Declaration, SchemaFile
 from omnigraph.schema.syntax_errors import explain, is_cut_short
@@ -77,12 +77,11 @@ def parse_tolerantly(source: str) -> ParsedSchema:
 
 
 def bounded(diagnostics: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-    """The first findings, with a last one that says how many were left out."""
+    """The first findings, with a last one that says that there are more."""
     if len(diagnostics) <= MAX_DIAGNOSTICS:
         return diagnostics
     shown = diagnostics[: MAX_DIAGNOSTICS - 1]
-    left_out = len(diagnostics) - len(shown)
-    return (*shown, Diagnostic("S108", f"{left_out} more errors are not shown", diagnostics[len(shown)].span))
+    return (*shown, Diagnostic("S108", "there are more errors; they are not shown", diagnostics[len(shown)].span))
 
 
 @cache
@@ -120,12 +119,16 @@ def _parse_pieces(source: str, lines: Lines) -> ParsedSchema:
     found = {match.start(1): match.group(2) or match.group(3) for match in _DECLARATION.finditer(structure)}
     for start, end in pairwise(sorted({0, *found, len(source)})):
         piece = _Piece(source, structure, start, end, lines)
-        piece.parse()
+        piece.parse(
+            1 if len(diagnostics) >= MAX_DIAGNOSTICS else max(1, min(MAX_RETRIES, RECOVERY_BUDGET // (end - start)))
+        )
         declarations.extend(piece.declarations)
         diagnostics.extend(piece.diagnostics)
         incomplete.update(piece.incomplete)
         if not piece.declarations and start in found:
             broken.add(found[start])
+        if len(diagnostics) >= MAX_FINDINGS:
+            break
     return ParsedSchema(SchemaFile(tuple(declarations)), tuple(diagnostics), frozenset(incomplete), frozenset(broken))
 
 
@@ -142,12 +145,12 @@ class _Piece:
         self.diagnostics: list[Diagnostic] = []
         self.incomplete: set[str] = set()
 
-    def parse(self) -> None:
+    def parse(self, attempts: int) -> None:
         """Parse the piece, leaving out one bad line after another as long as that is safe."""
         from lark.exceptions import UnexpectedInput
 
         text = self._source[self._start : self._end]
-        for _ in range(MAX_RETRIES):
+        for _ in range(attempts):
             try:
                 tree = _parser().parse(text)
             except UnexpectedInput as error:
@@ -174,7 +177,8 @@ class _Piece:
             return None
         first, last = self._lines.start_of(line), self._lines.start_of(line + 1) - 1
         text = self._structure[first:last]
-        rest = self._structure[last + 1 : self._end].split("\n", 1)[0]
+        following = self._structure.find("\n", last + 1, self._end)
+        rest = self._structure[last + 1 : self._end if following < 0 else following]
         balanced = text.count("(") == text.count(")") and not set("{}") & set(text)
         if last > self._end or not balanced or not _ITEM_LINE.match(text) or not _ITEM_OR_END_LINE.match(rest):
             return None

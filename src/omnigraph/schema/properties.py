@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from omnigraph.diagnostics import Span, did_you_mean
+from omnigraph.diagnostics import Span
 from omnigraph.schema.annotations import default_of, embed_of, kept_annotation, rename_of
 from omnigraph.schema.catalog import Annotation, EmbedSpec, LiteralValue
 from omnigraph.schema.declarations import check_case_clash, check_property_name
-from omnigraph.schema.findings import Findings
+from omnigraph.schema.findings import Findings, shown
 from omnigraph.schema.limits import MAX_VECTOR_DIMENSION
 from omnigraph.schema.syntax import (
     AnnotationSyntax,
@@ -27,6 +27,7 @@ from omnigraph.schema.types import EnumType, ListType, PropertyType, Scalar, Sca
 
 SCALAR_NAMES = tuple(scalar.value for scalar in Scalar)
 _SINGLE = frozenset({"key", "unique", "index", "default", "embed", "rename_from"})
+_KNOWN = _SINGLE | {"range", "check", "card"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +89,11 @@ def expand_interfaces(
 ) -> dict[str, PropertyDraft]:
     """The node's properties with those of its interfaces, the interfaces' first, in the order they are named."""
     merged: dict[str, PropertyDraft] = {}
+    spans = {name.text: name.span for name in reversed(node.implements)}
     for interface in dict.fromkeys(name.text for name in node.implements):
         for name, draft in interfaces.get(interface, {}).items():
             if name in merged:
-                _report_clash(merged[name], draft, _implements_span(node, interface), findings)
+                _report_clash(merged[name], draft, spans[interface], findings)
             merged[name] = _merge(draft, merged[name]) if name in merged else draft
     for name, draft in own.items():
         if name in merged:
@@ -101,10 +103,6 @@ def expand_interfaces(
     for draft in merged.values():
         check_case_clash(draft.name, folded, node.name.text, findings)
     return merged
-
-
-def _implements_span(node: NodeSyntax, interface: str) -> Span:
-    return next(name.span for name in node.implements if name.text == interface)
 
 
 def _report_clash(first: PropertyDraft, second: PropertyDraft, span: Span, findings: Findings) -> None:
@@ -119,7 +117,7 @@ def _report_clash(first: PropertyDraft, second: PropertyDraft, span: Span, findi
 
 
 def _spelling(draft: PropertyDraft) -> str:
-    return f"{draft.type}{'?' if draft.nullable else ''}"
+    return f"{shown(draft.type)}{'?' if draft.nullable else ''}"
 
 
 def _merge(base: PropertyDraft, again: PropertyDraft) -> PropertyDraft:
@@ -147,11 +145,13 @@ def check_embeddings(owner: str, drafts: dict[str, PropertyDraft], complete: boo
         found = drafts.get(source)
         if found is None:
             if complete:
-                hint = did_you_mean(source, (d.name.text for d in drafts.values() if _is_string(d)))
+                hint = findings.suggest(source, (d.name.text for d in drafts.values() if _is_string(d)))
                 message = f"`{owner}` has no property `{source}` to embed"
                 findings.error("S153", message, draft.embed.span, hint or "name a `String` property of this type")
         elif found.type is not None and not _is_string(found):
-            message = f"`{draft.name.text}` cannot be embedded from `{source}`: it is `{found.type}`, not `String`"
+            message = (
+                f"`{draft.name.text}` cannot be embedded from `{source}`: it is `{shown(found.type)}`, not `String`"
+            )
             findings.error("S153", message, draft.embed.span, "name a `String` property of this type")
 
 
@@ -166,14 +166,18 @@ def _draft(owner: str, syntax: PropertySyntax, findings: Findings) -> PropertyDr
     type_ = resolve_type(syntax.type, findings)
     draft = PropertyDraft(syntax.name, owner, type_, syntax.type.nullable, written=syntax.annotations)
     seen: set[str] = set()
+    kept: list[Annotation | None] = []
     for annotation in syntax.annotations:
         if annotation.name in _SINGLE and annotation.name in seen:
             message = f"`@{annotation.name}` stands twice on `{syntax.name.text}`"
             findings.error("S157", message, annotation.span, "remove one of them")
             continue
         seen.add(annotation.name)
-        draft = _annotate(draft, annotation, findings)
-    return draft
+        if annotation.name in _KNOWN:
+            draft = _annotate(draft, annotation, findings)
+        else:
+            kept.append(kept_annotation(annotation, findings))
+    return replace(draft, annotations=tuple(annotation for annotation in kept if annotation))
 
 
 def _annotate(draft: PropertyDraft, annotation: AnnotationSyntax, findings: Findings) -> PropertyDraft:
@@ -184,7 +188,7 @@ def _annotate(draft: PropertyDraft, annotation: AnnotationSyntax, findings: Find
         return replace(draft, unique=annotation.span)
     if annotation.name == "index":
         if isinstance(draft.type, ListType) or draft.type == ScalarType(Scalar.BLOB):
-            message = f"`{name}` is `{draft.type}`: lists and blobs have no index, so none is built"
+            message = f"`{name}` is `{shown(draft.type)}`: lists and blobs have no index, so none is built"
             findings.warning("S173", message, annotation.span, "remove `@index`")
         return replace(draft, index=annotation.span)
     if annotation.name in ("range", "check"):
@@ -200,10 +204,7 @@ def _annotate(draft: PropertyDraft, annotation: AnnotationSyntax, findings: Find
     if annotation.name == "embed":
         embed = embed_of(name, draft.type, annotation, findings)
         return replace(draft, embed=Embedding(*embed)) if embed else draft
-    if annotation.name == "rename_from":
-        return replace(draft, rename_from=rename_of(annotation, findings))
-    kept = kept_annotation(annotation, findings)
-    return replace(draft, annotations=(*draft.annotations, kept)) if kept else draft
+    return replace(draft, rename_from=rename_of(annotation, findings))
 
 
 # --- types -------------------------------------------------------------------------------------------------------
@@ -230,7 +231,7 @@ def _named(base: NamedTypeSyntax, findings: Findings) -> PropertyType | None:
     if base.name == "Vector":
         findings.error("S121", "`Vector` needs its dimension", base.span, "write `Vector(384)`")
         return None
-    hint = did_you_mean(base.name, (*SCALAR_NAMES, "Vector")) or _foreign_name(base.name)
+    hint = findings.suggest(base.name, (*SCALAR_NAMES, "Vector")) or _foreign_name(base.name)
     findings.error("S120", f"there is no type `{base.name}`", base.span, hint or f"types are {', '.join(SCALAR_NAMES)}")
     return None
 
@@ -251,7 +252,7 @@ def _sized(base: SizedTypeSyntax, findings: Findings) -> PropertyType | None:
         if base.name in SCALAR_NAMES:
             findings.error("S124", f"`{base.name}` takes no size", base.span, f"write `{base.name}`")
         else:
-            hint = did_you_mean(base.name, ("Vector",)) or "only `Vector(n)` has a size"
+            hint = findings.suggest(base.name, ("Vector",)) or "only `Vector(n)` has a size"
             findings.error("S120", f"there is no type `{base.name}`", base.span, hint)
         return None
     size = base.size.value

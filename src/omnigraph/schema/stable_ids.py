@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
-from omnigraph.diagnostics import Span, did_you_mean
+from omnigraph.diagnostics import Span
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType, Property
 from omnigraph.schema.findings import Findings
 from omnigraph.schema.properties import PropertyDraft
@@ -69,7 +69,7 @@ class IdMinter:
         old = find(old_name)
         if old is None:
             message = f"the accepted schema has no {what} `{old_name}`, so `{name}` is new and nothing is renamed"
-            self._findings.warning("S172", message, rename.span, did_you_mean(old_name, known))
+            self._findings.warning("S172", message, rename.span, self._findings.suggest(old_name, known))
             return None
         if old.name in declared or old.name.lower() in declared:
             message = f"`{name}` cannot be renamed from `{old_name}`: that {what} is still declared"

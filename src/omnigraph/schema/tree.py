@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.diagnostics import Diagnostic, Span
-from omnigraph.schema.limits import MAX_NUMBER_LENGTH, MAX_TYPE_NESTING
+from omnigraph.schema.limits import MAX_FINDINGS, MAX_NUMBER_LENGTH, MAX_TYPE_NESTING
 from omnigraph.schema.literals import BadEscape, decode_string
 from omnigraph.schema.source import Lines
 from omnigraph.schema.syntax import (
@@ -99,22 +99,27 @@ class TreeBuilder:
 
     def _body(self, tree: Tree[Token]) -> BodySyntax:
         items: list[BodyItem] = []
+        annotations: list[AnnotationSyntax] = []  # those of the last property
         closed = True  # whether the last property can take no more annotations
         for item in _trees(tree):
             part = _trees(item)[0]
             if part.data == "property":
+                _annotate_last(items, annotations)
                 items.append(self._property(part))
-                closed = False
+                annotations, closed = [], False
             else:
                 annotation = self._annotation(part)
                 if annotation.name in CONSTRAINTS and annotation.arguments is not None:
+                    _annotate_last(items, annotations)
+                    annotations = []
                     items.append(ConstraintSyntax(annotation, annotation.span))
                     closed = True
                 elif closed:
                     self._detached(annotation)
                 else:
-                    items[-1] = _with_annotation(items[-1], annotation)
+                    annotations.append(annotation)
             closed = closed or len(item.children) > 1
+        _annotate_last(items, annotations)
         return BodySyntax(tuple(items), self._span(tree))
 
     def _detached(self, annotation: AnnotationSyntax) -> None:
@@ -227,13 +232,18 @@ class TreeBuilder:
         return self._lines.span(meta.start_pos + self._offset, meta.end_pos + self._offset)
 
     def _report(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
-        self.diagnostics.append(Diagnostic(code, message, span, hint=hint))
+        if len(self.diagnostics) < MAX_FINDINGS:
+            self.diagnostics.append(Diagnostic(code, message, span, hint=hint))
 
 
-def _with_annotation(item: BodyItem, annotation: AnnotationSyntax) -> PropertySyntax:
+def _annotate_last(items: list[BodyItem], annotations: list[AnnotationSyntax]) -> None:
+    """Give the last property the annotations that follow it."""
+    if not annotations:
+        return
+    item = items[-1]
     assert isinstance(item, PropertySyntax)
-    span = Span(item.span.start, annotation.span.end, item.span.line, item.span.column)
-    return PropertySyntax(item.name, item.type, (*item.annotations, annotation), span)
+    span = Span(item.span.start, annotations[-1].span.end, item.span.line, item.span.column)
+    items[-1] = PropertySyntax(item.name, item.type, tuple(annotations), span)
 
 
 def _trees(tree: Tree[Token]) -> list[Tree[Token]]:
