@@ -1,0 +1,368 @@
+"""Branches: made in an instant, whole or not at all; every refusal; leftovers that never matter."""
+
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from omnigraph.errors import BadRequest, Busy, Conflict, HistoryGap, NotFound
+from omnigraph.failpoints import FailpointError, active
+from omnigraph.ledger import branches
+from omnigraph.ledger.manifest_rows import MANIFEST
+from omnigraph.ledger.refs import TagRef
+from omnigraph.ledger.schema_lock import LOCK_PATH, current_schema_lock, drop_dead_schema_lock, hold_schema_lock
+from omnigraph.ledger.snapshots import table_of
+from omnigraph.ledger.store import create_store, open_store
+from tests.ledger.graphs import (
+    PERSON,
+    SCHEMA,
+    add_people,
+    counted,
+    finish,
+    killed,
+    people,
+    publish_move,
+    start_child,
+)
+
+
+def forks(store, table_key=PERSON):
+    return [fork.name for fork in store.tables.list_forks(store.snapshot().pin(table_key).location)]
+
+
+def test_a_branch_starts_at_its_source_and_goes_its_own_way(anywhere):
+    store = create_store(anywhere, SCHEMA)
+    add_people(store, "ada")
+    ref = branches.create_branch(store, "review/1", actor="act-ada")
+    assert ref.manifest_branch == f"b-{ref.incarnation}"
+    assert (ref.source_branch, ref.source_commit) == ("main", store.snapshot().head.graph_commit_id)
+    assert ref.created_by == "act-ada"
+    assert store.snapshot("review/1").head == store.snapshot().head
+    add_people(store, "bob", branch="review/1")
+    add_people(store, "cyd")
+    assert people(store, "review/1") == ["ada", "bob"]
+    assert people(store) == ["ada", "cyd"]
+    assert store.branch("review/1") == ref
+
+
+def test_review_and_review_1_live_side_by_side(graph):
+    for name in ("review/1", "review", "review/1/2"):
+        branches.create_branch(graph, name)
+        add_people(graph, f"on-{name.replace('/', '-')}", branch=name)
+    assert [ref.name for ref in branches.list_branches(graph)] == ["main", "review", "review/1", "review/1/2"]
+    branches.delete_branch(graph, "review")
+    assert people(graph, "review/1") == ["on-review-1"]
+
+
+def test_creating_a_branch_touches_no_table(graph, path):
+    for name in ("ada", "bob"):
+        add_people(graph, name)
+    store = open_store(path)
+    with counted(store) as calls:
+        branches.create_branch(store, "b")
+    assert [call for call in calls if "nodes/" in call or "edges/" in call] == []
+    assert calls["fork"] == calls["fork __manifest"] == 1
+    assert calls["commit"] == 0
+    assert calls["object put_if_absent"] == 1
+
+
+def test_a_branch_can_start_at_any_target(graph):
+    first = add_people(graph, "ada")
+    add_people(graph, "bob")
+    branches.create_branch(graph, "b", first.graph_commit_id)
+    assert people(graph, "b") == ["ada"]
+    branches.create_branch(graph, "c", "b")
+    assert graph.branch("c").source_branch == "b"
+    add_people(graph, "cyd", branch="c")
+    assert people(graph, "c") == ["ada", "cyd"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("main", "branch create: `main`"),
+        ("__schema_apply_lock__", "branch create: `__schema_apply_lock__`"),
+        ("a b", "branch create: `a b` is not a valid branch name"),
+    ],
+)
+def test_create_refuses_main_system_and_invalid_names(graph, name, message):
+    with pytest.raises(BadRequest, match=message):
+        branches.create_branch(graph, name)
+
+
+def test_create_refuses_an_existing_name_and_a_missing_source(graph):
+    branches.create_branch(graph, "b")
+    with pytest.raises(Conflict, match="branch create: there is a branch `b` already"):
+        branches.create_branch(graph, "b")
+    with pytest.raises(NotFound, match="`nowhere`"):
+        branches.create_branch(graph, "c", "nowhere")
+    with pytest.raises(BadRequest, match="__schema_apply_lock__"):
+        branches.create_branch(graph, "c", "__schema_apply_lock__")
+
+
+def test_create_needs_the_schema_apply_lock_idle(graph, path):
+    other = open_store(path)
+    with hold_schema_lock(other, "op-1"):
+        with pytest.raises(Busy, match=r"branch create: a schema apply \(op-1\) is under way"):
+            branches.create_branch(graph, "b")
+        with pytest.raises(Busy), hold_schema_lock(graph, "op-2"):
+            pass
+        assert [ref.name for ref in branches.list_branches(graph)] == ["main"], "system refs are left out"
+    assert not graph.objects.exists(LOCK_PATH)
+    branches.create_branch(graph, "b")
+
+
+HOLD = """
+import os, signal
+from omnigraph.ledger.schema_lock import hold_schema_lock
+with hold_schema_lock(open_store(sys.argv[1]), "op-dead"):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_schema_apply_lock_of_a_dead_owner_blocks_nobody(graph, path):
+    killed(start_child(HOLD, path))
+    assert graph.objects.exists(LOCK_PATH)
+    assert current_schema_lock(graph) is None
+    branches.create_branch(graph, "b")
+    with hold_schema_lock(graph, "op-next") as held:
+        assert current_schema_lock(graph) == held
+    killed(start_child(HOLD, path))
+    assert drop_dead_schema_lock(graph)
+    assert not graph.objects.exists(LOCK_PATH)
+    assert not drop_dead_schema_lock(graph)
+
+
+def test_delete_refuses_main_system_bound_missing_and_parents(graph):
+    branches.create_branch(graph, "b")
+    branches.create_branch(graph, "c", "b")
+    with pytest.raises(BadRequest, match="branch delete: `main`"):
+        branches.delete_branch(graph, "main")
+    with pytest.raises(BadRequest, match="branch delete: `__schema_apply_lock__`"):
+        branches.delete_branch(graph, "__schema_apply_lock__")
+    with pytest.raises(BadRequest, match=r"branch delete: branches were made from `b` \(c\)"):
+        branches.delete_branch(graph, "b")
+    with pytest.raises(BadRequest, match="branch delete: this handle is bound to `c`"):
+        branches.delete_branch(graph, "c", bound_to="c")
+    with pytest.raises(NotFound, match="`d`"):
+        branches.delete_branch(graph, "d")
+    branches.delete_branch(graph, "c")
+    branches.delete_branch(graph, "b")
+    assert graph.refs.names() == ["main"]
+
+
+def test_a_branch_made_again_is_another_incarnation_and_starts_from_its_source(graph):
+    old = branches.create_branch(graph, "b")
+    add_people(graph, "old", branch="b")
+    branches.delete_branch(graph, "b")
+    add_people(graph, "new")
+    again = branches.create_branch(graph, "b")
+    assert again.incarnation != old.incarnation
+    assert people(graph, "b") == ["new"]
+    add_people(graph, "more", branch="b")
+    assert people(graph, "b") == ["more", "new"]
+
+
+def test_a_branch_that_was_made_again_has_no_descendants_of_its_former_self(graph):
+    branches.create_branch(graph, "b")
+    branches.create_branch(graph, "c", "b")
+    graph.refs.delete(graph.branch("b"))
+    branches.create_branch(graph, "b")
+    branches.delete_branch(graph, "b")
+    assert graph.refs.names() == ["c", "main"]
+
+
+def test_deleting_a_branch_reclaims_its_forks(graph):
+    branches.create_branch(graph, "b")
+    add_people(graph, "bob", branch="b")
+    assert len(forks(graph)) == 1
+    branches.delete_branch(graph, "b")
+    assert forks(graph) == []
+    assert people(graph) == []
+
+
+def test_what_a_merge_base_of_live_branches_needs_is_kept(graph):
+    branches.create_branch(graph, "b")
+    branches.create_branch(graph, "d")
+    shared = add_people(graph, "shared", branch="b")
+    kept = forks(graph)
+    publish_move(graph, merged_parent_commit_id=shared.graph_commit_id)
+    publish_move(graph, branch="d", merged_parent_commit_id=shared.graph_commit_id)
+    branches.delete_branch(graph, "b")
+    assert forks(graph) == kept, "the merge base of main and d lies on b"
+    assert people(graph, shared.graph_commit_id) == ["shared"]
+    branches.create_branch(graph, "again", shared.graph_commit_id)
+    assert people(graph, "again") == ["shared"]
+
+
+def test_what_a_tag_names_is_kept(graph):
+    branches.create_branch(graph, "b")
+    commit = add_people(graph, "bob", branch="b")
+    graph.refs.create_tag(TagRef("v1", commit.graph_commit_id))
+    branches.delete_branch(graph, "b")
+    assert people(graph, "v1") == ["bob"]
+
+
+def test_starting_from_a_commit_whose_rows_are_reclaimed_is_a_gap(graph):
+    branches.create_branch(graph, "b")
+    commit = add_people(graph, "bob", branch="b")
+    branches.delete_branch(graph, "b")
+    with pytest.raises(HistoryGap, match="reclaimed"):
+        branches.create_branch(graph, "c", commit.graph_commit_id)
+
+
+def test_trouble_while_reclaiming_is_logged_and_never_raised(graph, caplog):
+    branches.create_branch(graph, "b")
+    add_people(graph, "bob", branch="b")
+    location = graph.snapshot().pin(PERSON).location
+    fork = graph.snapshot("b").pin(PERSON)
+    graph.tables.create_fork(table_of(fork), "f-child")
+    branches.delete_branch(graph, "b")
+    assert graph.refs.names() == ["main"]
+    assert "left for cleanup" in caplog.text
+    assert len(graph.tables.list_forks(location)) == 2
+
+
+def test_a_source_is_not_deleted_while_a_branch_is_being_made_from_it(graph, path, tmp_path):
+    branches.create_branch(graph, "b")
+    add_people(graph, "bob", branch="b")
+    gate, outcome = tmp_path / "gate", []
+
+    def delete():
+        try:
+            branches.delete_branch(open_store(path), "b")
+        except BadRequest as error:
+            outcome.append(error.message)
+
+    with active("branch_create.before_ref", f"pause:{gate}"):
+        making = threading.Thread(target=branches.create_branch, args=(graph, "c", "b"))
+        making.start()
+        while not Path(f"{gate}.reached").exists():
+            time.sleep(0.005)
+        # It passes its first look at the descendants and waits for the window.
+        deleting = threading.Thread(target=delete)
+        deleting.start()
+        time.sleep(0.3)
+        assert deleting.is_alive()
+        gate.touch()
+        making.join()
+        deleting.join()
+    assert outcome == ["branch delete: branches were made from `b` (c); delete those first"]
+    assert people(graph, "c") == ["bob"]
+
+
+def test_a_failed_create_leaves_no_name_and_the_next_one_works(graph):
+    with active("branch_create.before_ref", "raise"), pytest.raises(FailpointError):
+        branches.create_branch(graph, "b")
+    assert graph.refs.names() == ["main"]
+    assert len(graph.tables.list_forks(MANIFEST)) == 1, "an unnamed Lance branch is left for cleanup"
+    branches.create_branch(graph, "b")
+    add_people(graph, "bob", branch="b")
+    assert people(graph, "b") == ["bob"]
+
+
+CREATE = """
+from omnigraph.ledger import branches
+branches.create_branch(open_store(sys.argv[1]), "b")
+"""
+CREATE_FAILPOINTS = [
+    "branch_create.before_manifest",
+    "storage.fork.after",
+    "branch_create.before_ref",
+    "branch_create.after_ref",
+]
+
+
+@pytest.mark.parametrize("failpoint", CREATE_FAILPOINTS)
+def test_killed_while_creating_the_name_exists_wholly_or_not_at_all(graph, path, failpoint):
+    add_people(graph, "ada")
+    killed(start_child(CREATE, path, failpoints=f"{failpoint}=kill"))
+    store = open_store(path)
+    exists = store.refs.get("b") is not None
+    assert exists == (failpoint == "branch_create.after_ref")
+    if not exists:
+        branches.create_branch(store, "b")
+    add_people(store, "bob", branch="b")
+    assert people(store, "b") == ["ada", "bob"]
+    assert people(store) == ["ada"]
+    branches.delete_branch(store, "b")
+    assert store.refs.names() == ["main"]
+
+
+DELETE = """
+from omnigraph.ledger import branches
+branches.delete_branch(open_store(sys.argv[1]), "b")
+"""
+
+
+@pytest.mark.parametrize(
+    "failpoint", ["branch_delete.before_ref", "branch_delete.after_ref", "branch_delete.between_forks"]
+)
+def test_killed_while_deleting_the_name_exists_wholly_or_not_at_all(graph, path, failpoint):
+    add_people(graph, "ada")
+    branches.create_branch(graph, "b")
+    add_people(graph, "bob", branch="b")
+    killed(start_child(DELETE, path, failpoints=f"{failpoint}=kill"))
+    store = open_store(path)
+    exists = store.refs.get("b") is not None
+    assert exists == (failpoint == "branch_delete.before_ref")
+    if exists:
+        assert people(store, "b") == ["ada", "bob"]
+        branches.delete_branch(store, "b")
+    branches.create_branch(store, "b")
+    assert people(store, "b") == ["ada"], "a leftover fork never leaks into a new branch"
+    add_people(store, "cyd", branch="b")
+    assert people(store, "b") == ["ada", "cyd"]
+
+
+@pytest.mark.parametrize("deleted", [False, True], ids=["live", "deleted"])
+def test_a_fork_that_no_manifest_names_never_matters(graph, deleted):
+    add_people(graph, "ada")
+    ref = branches.create_branch(graph, "b")
+    leftover = graph.tables.create_fork(table_of(graph.snapshot("b").pin(PERSON)), f"f-{ref.incarnation}")
+    ghost = graph.tables.scan_table(leftover).set_column(0, "id", [["ghost"]])
+    graph.tables.commit_staged(graph.tables.stage_append(leftover, ghost), "never published")
+    if deleted:
+        branches.delete_branch(graph, "b")
+        branches.create_branch(graph, "b")
+    assert people(graph, "b") == ["ada"]
+    add_people(graph, "bob", branch="b")
+    assert people(graph, "b") == ["ada", "bob"]
+
+
+def test_an_unnamed_lance_branch_of_the_manifest_never_matters(graph):
+    add_people(graph, "ada")
+    start = graph.tables.head(MANIFEST)
+    graph.tables.create_fork(start, "b-01ARZ3NDEKTSV4RRFFQ69G5FAV")
+    graph.tables.create_fork(start, "b")
+    assert [ref.name for ref in branches.list_branches(graph)] == ["main"]
+    branches.create_branch(graph, "b")
+    add_people(graph, "bob", branch="b")
+    assert people(graph, "b") == ["ada", "bob"]
+
+
+MANY = """
+from omnigraph.errors import Conflict
+from omnigraph.ledger import branches
+store = open_store(sys.argv[1])
+for n in range(int(sys.argv[2])):
+    try:
+        branches.create_branch(store, f"n/{n}")
+        print(n)
+    except Conflict:
+        pass
+"""
+
+
+def test_many_processes_creating_the_same_names(anywhere):
+    count = 6 if not anywhere.startswith("s3") else 2
+    store = create_store(anywhere, SCHEMA)
+    children = [start_child(MANY, anywhere, str(count)) for _ in range(4)]
+    won = Counter(int(line) for child in children for line in finish(child).split())
+    assert won == dict.fromkeys(range(count), 1)
+    assert store.refs.names() == ["main", *(f"n/{n}" for n in range(count))]
+    for n in range(count):
+        add_people(store, f"p{n}", branch=f"n/{n}")
+        assert people(store, f"n/{n}") == [f"p{n}"]
