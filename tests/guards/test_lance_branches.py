@@ -1,0 +1,75 @@
+"""What Lance does with branches of a table."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import lance
+import pytest
+
+from tests.guards.conftest import NewTable, append_of, commit, ids
+
+
+def test_a_branch_starts_exactly_keeps_the_number_and_is_a_clone(new_table: NewTable) -> None:
+    base = new_table("a")
+    commit(base, append_of(base, "b"))
+    branch = base.create_branch("f-1", (None, 1))
+    assert (branch.version, branch.count_rows()) == (1, 1)
+    assert type(branch.read_transaction(1).operation).__name__ == "Clone"
+
+
+def test_a_branch_opens_and_commits_by_its_directory(new_table: NewTable) -> None:
+    base = new_table("a")
+    base.create_branch("f-1", (None, 1))
+    line = lance.dataset(f"{base.uri}/tree/f-1", version=1)
+    landed = commit(line, append_of(line, "b"))
+    assert (landed.version, landed.count_rows()) == (2, 2)
+    assert base.checkout_version(("f-1", None)).count_rows() == 2
+    assert ids(base) == ["a"]
+    line.create_branch("f-2", ("f-1", 1))
+    assert base.branches.list()["f-2"]["parent_branch"] == "f-1"
+
+
+def test_a_branch_with_children_cannot_be_deleted(new_table: NewTable) -> None:
+    base = new_table("a")
+    base.create_branch("f-1", (None, 1)).create_branch("f-2", ("f-1", 1))
+    with pytest.raises(OSError, match="Ref conflict"):
+        base.branches.delete("f-1")
+
+
+def test_deleting_a_missing_branch_is_a_value_error(new_table: NewTable) -> None:
+    with pytest.raises(ValueError, match="Ref not found"):
+        new_table("a").branches.delete("f-1")
+
+
+def test_odd_names_are_refused(new_table: NewTable) -> None:
+    with pytest.raises(OSError, match="Ref is invalid"):
+        new_table("a").create_branch("a@b", (None, 1))
+
+
+def test_a_branch_directory_without_a_reference_blocks_its_name_for_ever(new_table: NewTable) -> None:
+    """Hence names of forks are unique: this is what a crash between Lance's two steps leaves."""
+    base = new_table("a")
+    base.create_branch("f-1", (None, 1))
+    reference = Path(base.uri, "_refs", "branches", "f-1.json")
+    assert reference.is_file()
+    reference.unlink()
+    again = lance.dataset(base.uri)
+    assert again.branches.list() == {}
+    with pytest.raises(OSError):
+        again.create_branch("f-1", (None, 1))
+    with pytest.raises(ValueError, match="Ref not found"):
+        again.branches.delete("f-1")
+    assert lance.dataset(f"{base.uri}/tree/f-1").count_rows() == 1
+
+
+def test_forks_refer_to_their_parent_by_absolute_path(new_table: NewTable, tmp_path: Path) -> None:
+    """So a graph with forks on local disk cannot be moved; if this fails, Lance can do it by now."""
+    base = new_table("a")
+    base.create_branch("f-1", (None, 1))
+    moved = tmp_path / "elsewhere"
+    shutil.move(base.uri, moved)
+    assert lance.dataset(str(moved)).count_rows() == 1
+    with pytest.raises(Exception, match=r"(?i)not found|no such"):
+        lance.dataset(f"{moved}/tree/f-1").to_table()
