@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -41,3 +42,17 @@ def python_rows(batches: Sequence[pa.RecordBatch] | pa.Table) -> Iterator[dict[s
     """Rows as plain Python values."""
     for batch in batches.to_batches() if isinstance(batches, pa.Table) else batches:
         yield from batch.to_pylist()
+
+
+def digest_rows(
+    store: GraphStore, table: TableVersion, graph_type: GraphType, ids: pa.ChunkedArray
+) -> dict[str, dict[str, Any]]:
+    """The rows with these ids as plain values by id, blobs as digests of their bytes."""
+    blobs = blob_columns(graph_type)
+    rows: dict[str, dict[str, Any]] = {}
+    for row in python_rows(image_reader(store, table, graph_type, ids)):
+        for name in blobs:
+            if row[name] is not None:
+                row[name] = "sha256:" + hashlib.sha256(row[name]).hexdigest()
+        rows[row["id"]] = row
+    return rows

@@ -6,6 +6,7 @@ cardinality, nothing dangling.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -34,23 +35,23 @@ class RowChanges:
 
 
 def validate_graph_change(
-    store: GraphStore, snapshot: Snapshot, changes: Mapping[str, RowChanges], *, check_rows: bool = True
+    store: GraphStore, snapshot: Snapshot, changes: Mapping[str, RowChanges], *, every_violation: bool = False
 ) -> tuple[ViolationCollector, frozenset[str]]:
     """Everything that is wrong with the graph after the changes, and the tables that were read to find out.
 
-    `check_rows` also checks each row by itself. The caller's intent must name the tables among its `reads`, so that
-    what was found out still holds when it is committed.
+    `every_violation` keeps all of them instead of the first few of each kind. The caller's intent must name the tables
+    among its `reads`, so that what was found out still holds when it is committed.
     """
     catalog = store.catalog(snapshot.schema_digest)
     committed = CommittedRows(store, snapshot)
-    violations = ViolationCollector()
+    violations = ViolationCollector(sys.maxsize // 8) if every_violation else ViolationCollector()
     change: dict[str, TableChange] = {}
     for table_key, rows in sorted(changes.items()):
         type_ = catalog.table(table_key)
         if type_ is None:
             continue
         upserts = empty_rows(type_) if rows.upserts is None else rows.upserts
-        if check_rows and upserts.num_rows:
+        if upserts.num_rows:
             present = [name for name in working_schema(type_).names if name in upserts.column_names]
             check_values(type_, Rows(table_key, upserts.select(present)), violations)
         change[table_key] = TableChange(upserts.select(list(key_columns(type_))), rows.deletes)

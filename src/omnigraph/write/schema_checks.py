@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -113,12 +114,12 @@ def _check_cardinality(
         violations.add(Violation(Kind.CARDINALITY, table_key, message, row_id=None))
 
 
-def _relational(store: GraphStore, table: TableVersion, columns: Sequence[str], query: str) -> list[dict[str, object]]:
+def _relational(store: GraphStore, table: TableVersion, columns: Sequence[str], query: str) -> list[dict[str, Any]]:
     import duckdb
 
     with duckdb.connect() as connection:
         connection.register("rows", store.tables.scan(table, columns=list(dict.fromkeys(columns))))
-        found: list[dict[str, object]] = connection.sql(query).to_arrow_table().to_pylist()
+        found: list[dict[str, Any]] = connection.sql(query).to_arrow_table().to_pylist()
     return found
 
 

@@ -62,9 +62,10 @@ def place_key(violation: Violation) -> SortKey:
 
 
 class ViolationCollector:
-    """Counts every violation and keeps the first few of each (kind, table)."""
+    """Counts every violation and keeps the first few of each (kind, table); `kept_per_kind` says how many."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept_per_kind: int = KEPT_PER_KIND) -> None:
+        self.kept_per_kind = kept_per_kind
         self._counts: dict[tuple[str, str], int] = {}
         self._kept: dict[tuple[str, str], list[Violation]] = {}
 
@@ -83,9 +84,9 @@ class ViolationCollector:
         self._counts[key] = self._counts.get(key, 0) + count
         kept = self._kept.setdefault(key, [])
         for violation in first:
-            if len(kept) < KEPT_PER_KIND or place_key(violation) < place_key(kept[-1]):
+            if len(kept) < self.kept_per_kind or place_key(violation) < place_key(kept[-1]):
                 bisect.insort(kept, violation, key=place_key)
-                del kept[KEPT_PER_KIND:]
+                del kept[self.kept_per_kind :]
 
     def add_rows(
         self, kind: Kind, table_key: str, rows: Iterable[int], describe: Callable[[int], Violation], count: int
@@ -93,7 +94,7 @@ class ViolationCollector:
         """Count `count` violating rows; only the first few are described, since words cost more than counting."""
         first: list[Violation] = []
         for row in rows:
-            if len(first) == KEPT_PER_KIND:
+            if len(first) == self.kept_per_kind:
                 break
             first.append(describe(int(row)))
         self.add_many(kind, table_key, count, first)

@@ -17,7 +17,7 @@ from omnigraph.schema.catalog import Cardinality, Catalog, EdgeType, GraphType
 from omnigraph.schema.types import EnumType, Scalar, ScalarType
 from omnigraph.write.validate import messages
 from omnigraph.write.validate.changes import Committed, GraphChange, TableChange, distinct, one_array
-from omnigraph.write.validate.collector import KEPT_PER_KIND, Kind, ViolationCollector
+from omnigraph.write.validate.collector import Kind, ViolationCollector
 from omnigraph.write.validate.duplicates import Positions, match_tuples, repeats
 
 
@@ -87,7 +87,8 @@ def check_unique(
         return lambda row: messages.not_unique(unique, [column[row].as_py() for column in columns], other(row))
 
     later, first = repeats(columns)
-    first_of = dict(zip(later[: 4 * KEPT_PER_KIND].tolist(), first[: 4 * KEPT_PER_KIND].tolist()))
+    shown = 4 * violations.kept_per_kind
+    first_of = dict(zip(later[:shown].tolist(), first[:shown].tolist()))
     own = message(lambda row: table.ids[first_of[row]].as_py() if row in first_of else None)
     _report(violations, type_, table, Kind.UNIQUE, later, own, unique[0])
     if table.replaces_all or not committed.count(type_.table_key):
@@ -108,22 +109,33 @@ def check_endpoints(
     type_: EdgeType, table: TableChange, change: GraphChange, committed: Committed, violations: ViolationCollector
 ) -> None:
     """Report edges with an end that does not exist after the write."""
-    for end, node in (("src", type_.source), ("dst", type_.target)):
-        column = table.keys[end]
-        missing = missing_nodes(f"node:{node}", distinct(column), change, committed)
-        if len(missing):
-            rows = np.flatnonzero(pc.is_in(column, value_set=missing).to_numpy())
-            _report(
-                violations,
-                type_,
-                table,
-                Kind.MISSING_ENDPOINT,
-                rows,
-                lambda row, end=end, node=node, column=column: messages.missing_endpoint(  # type: ignore[misc]
-                    _RECORD_NAME[end], node, column[row].as_py()
-                ),
-                end,
-            )
+    for end in ("src", "dst"):
+        check_end(type_, end, table, change, committed, violations)
+
+
+def check_end(
+    type_: EdgeType,
+    end: str,
+    table: TableChange,
+    change: GraphChange,
+    committed: Committed,
+    violations: ViolationCollector,
+) -> None:
+    """Report edges whose `src` (or `dst`) does not exist after the write; no other column of theirs is looked at."""
+    node = type_.source if end == "src" else type_.target
+    column = table.keys[end]
+    missing = missing_nodes(f"node:{node}", distinct(column), change, committed)
+    if len(missing):
+        rows = np.flatnonzero(pc.is_in(column, value_set=missing).to_numpy())
+        _report(
+            violations,
+            type_,
+            table,
+            Kind.MISSING_ENDPOINT,
+            rows,
+            lambda row: messages.missing_endpoint(_RECORD_NAME[end], node, column[row].as_py()),
+            end,
+        )
 
 
 _RECORD_NAME = {"src": "from", "dst": "to"}
@@ -236,7 +248,7 @@ def _report_dangling(edge: EdgeType, end: str, node: str, rows: pa.Table, violat
             row_id=row["id"],
             property=end,
         )
-        for row in rows.slice(0, KEPT_PER_KIND).to_pylist()
+        for row in rows.slice(0, violations.kept_per_kind).to_pylist()
     ]
     violations.add_many(Kind.DANGLING_EDGE.value, edge.table_key, rows.num_rows, first)
 

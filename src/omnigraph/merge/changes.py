@@ -1,0 +1,100 @@
+"""What a difference is made of: one change per entity, and counts per type and operation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Op(StrEnum):
+    """What happened to an entity."""
+
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class EntityChange:
+    """One node or edge that differs. `before` and `after` are whole rows; blobs are shown by a digest of their bytes.
+
+    `endpoints` are the ends of an edge (of the newer state when there is one), None for a node.
+    """
+
+    kind: str
+    type: str
+    id: str
+    op: Op
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    endpoints: tuple[str, str] | None = None
+
+    @property
+    def changed_fields(self) -> tuple[str, ...]:
+        """The names whose values differ, for an update."""
+        if self.before is None or self.after is None:
+            return ()
+        names = dict.fromkeys((*self.before, *self.after))
+        return tuple(name for name in names if not _same(self.before.get(name), self.after.get(name)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {
+            "kind": self.kind,
+            "type": self.type,
+            "id": self.id,
+            "op": self.op.value,
+            "before": _plain(self.before),
+            "after": _plain(self.after),
+            "endpoints": {"from": self.endpoints[0], "to": self.endpoints[1]} if self.endpoints else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TypeCount:
+    """How many entities of one type were inserted, updated and deleted."""
+
+    table_key: str
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.inserts + self.updates + self.deletes
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {
+            "table_key": self.table_key,
+            "inserts": self.inserts,
+            "updates": self.updates,
+            "deletes": self.deletes,
+        }
+
+
+def counted(changes: Iterable[EntityChange]) -> tuple[TypeCount, ...]:
+    """The counts of a difference, in the order in which types first appear."""
+    found: dict[str, dict[Op, int]] = {}
+    for change in changes:
+        per_type = found.setdefault(f"{change.kind}:{change.type}", {})
+        per_type[change.op] = per_type.get(change.op, 0) + 1
+    return tuple(
+        TypeCount(key, ops.get(Op.INSERT, 0), ops.get(Op.UPDATE, 0), ops.get(Op.DELETE, 0))
+        for key, ops in found.items()
+    )
+
+
+def _same(left: Any, right: Any) -> bool:
+    return bool(left == right or (left != left and right != right))
+
+
+def _plain(row: dict[str, Any] | None) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    from omnigraph.merge.plain import plain_row
+
+    return plain_row(row)

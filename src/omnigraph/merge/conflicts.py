@@ -1,0 +1,108 @@
+"""Conflicts of a merge: what collides, with the three versions of the row, and how a caller can resolve it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from omnigraph.errors import BadRequest
+from omnigraph.merge.plain import plain_row
+
+
+class ConflictKind(StrEnum):
+    """Why a row cannot be merged by itself."""
+
+    DIVERGENT_INSERT = "DivergentInsert"
+    DIVERGENT_UPDATE = "DivergentUpdate"
+    DELETE_VS_UPDATE = "DeleteVsUpdate"
+    ORPHAN_EDGE = "OrphanEdge"
+    UNIQUE_VIOLATION = "UniqueViolation"
+    CARDINALITY_VIOLATION = "CardinalityViolation"
+    VALUE_CONSTRAINT_VIOLATION = "ValueConstraintViolation"
+
+
+ROW_KINDS = frozenset({ConflictKind.DIVERGENT_INSERT, ConflictKind.DIVERGENT_UPDATE, ConflictKind.DELETE_VS_UPDATE})
+"""The kinds that a strategy or a resolution can settle; the others are about the graph as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeConflict:
+    """One row that both sides changed, or that the merged graph cannot hold. A missing version is None."""
+
+    table_key: str
+    row_id: str | None
+    kind: ConflictKind
+    message: str
+    base: dict[str, Any] | None = None
+    source: dict[str, Any] | None = None
+    target: dict[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data; kinds in snake case, as everywhere on the wire."""
+        return {
+            "table_key": self.table_key,
+            "row_id": self.row_id,
+            "kind": snake_case(self.kind.value),
+            "message": self.message,
+            "base": plain_row(self.base) if self.base is not None else None,
+            "source": plain_row(self.source) if self.source is not None else None,
+            "target": plain_row(self.target) if self.target is not None else None,
+        }
+
+
+class Choice(StrEnum):
+    """Which side a divergent row is taken from."""
+
+    OURS = "ours"
+    THEIRS = "theirs"
+
+
+Resolution = Choice | dict[str, Any] | None
+"""A side, a whole row, or None to delete the row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolutions:
+    """How divergent rows are settled: by a rule for all, and by an answer for single rows, which wins."""
+
+    strategy: Choice | None = None
+    rows: Mapping[tuple[str, str], Resolution] | None = None
+
+    @classmethod
+    def of(cls, strategy: str | None, rows: Mapping[Any, Any] | None) -> Resolutions:
+        """From what a caller gave: keys are (table key, id), values `ours`, `theirs`, a row or None."""
+        chosen = None
+        if strategy is not None:
+            try:
+                chosen = Choice(strategy)
+            except ValueError:
+                raise BadRequest(f"`{strategy}` is no strategy: use ours or theirs") from None
+        return cls(chosen, {_key(key): _resolution(key, value) for key, value in (rows or {}).items()})
+
+    def settle(self, table_key: str, row_id: str) -> tuple[bool, Resolution]:
+        """Whether there is an answer for a row, and the answer."""
+        if self.rows and (table_key, row_id) in self.rows:
+            return True, self.rows[table_key, row_id]
+        return self.strategy is not None, self.strategy
+
+
+def _key(key: Any) -> tuple[str, str]:
+    if isinstance(key, tuple) and len(key) == 2 and all(isinstance(part, str) for part in key):
+        return key
+    raise BadRequest(f"a resolution is for a pair of table key and row id, such as ('node:Person', 'ada'), not {key!r}")
+
+
+def _resolution(key: Any, value: Any) -> Resolution:
+    if value is None or isinstance(value, dict):
+        return value
+    try:
+        return Choice(value)
+    except ValueError:
+        raise BadRequest(f"the resolution of {key!r} is `ours`, `theirs`, a row or None, not {value!r}") from None
+
+
+def snake_case(name: str) -> str:
+    """`DivergentInsert` as `divergent_insert`."""
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")

@@ -1,0 +1,141 @@
+"""The difference between any two states of a graph, streamed: nodes before edges, then type name, then id.
+
+Manifests are compared first, so tables with the same version are never opened. Within a table the rows that can differ
+are found from lineage and compared one by one; a rewrite that changed no value is no change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.errors import BadRequest
+from omnigraph.ledger.snapshots import table_of
+from omnigraph.ledger.values import Snapshot, TablePin
+from omnigraph.merge.candidates import candidate_ids
+from omnigraph.merge.changes import EntityChange, Op, TypeCount
+from omnigraph.merge.rows import Side, exact_changes
+from omnigraph.schema.catalog import Catalog, GraphType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from omnigraph.ledger.store import GraphStore
+
+
+@dataclass(frozen=True, slots=True)
+class DiffFilter:
+    """What of a difference to show; empty means everything. `kinds` are node and edge, `types` are names of types."""
+
+    kinds: frozenset[str] = frozenset()
+    types: frozenset[str] = frozenset()
+    ops: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(
+        cls, kinds: Collection[str] | None, types: Collection[str] | None, ops: Collection[str] | None
+    ) -> DiffFilter:
+        """A filter from what a caller gave; unknown kinds and operations are refused."""
+        for value in kinds or ():
+            if value not in ("node", "edge"):
+                raise BadRequest(f"`{value}` is no kind of entity: use node or edge")
+        for value in ops or ():
+            if value not in tuple(Op):
+                raise BadRequest(f"`{value}` is no operation of a difference: use insert, update or delete")
+        return cls(frozenset(kinds or ()), frozenset(types or ()), frozenset(ops or ()))
+
+    def wants(self, kind: str, name: str) -> bool:
+        """Whether a type is looked at at all."""
+        return (not self.kinds or kind in self.kinds) and (not self.types or name in self.types)
+
+
+@dataclass(frozen=True, slots=True)
+class TablePair:
+    """One table as it stands in two states; a side is None where the table does not exist."""
+
+    type: GraphType
+    left: Side
+    right: Side
+
+
+def diff(store: GraphStore, left: Snapshot, right: Snapshot, only: DiffFilter | None = None) -> Iterator[EntityChange]:
+    """The entities that differ between two states, streamed."""
+    wanted = only or DiffFilter()
+    for pair in changed_tables(store, left, right, wanted):
+        for batch in table_changes(store, pair):
+            for row in batch.to_pylist():
+                change = _change(pair.type, row)
+                if not wanted.ops or change.op in wanted.ops:
+                    yield change
+
+
+def summary(
+    store: GraphStore, left: Snapshot, right: Snapshot, only: DiffFilter | None = None
+) -> tuple[TypeCount, ...]:
+    """How many entities of each type differ, by operation. No row is turned into a Python value."""
+    import pyarrow.compute as pc
+
+    wanted = only or DiffFilter()
+    found: list[TypeCount] = []
+    for pair in changed_tables(store, left, right, wanted):
+        counts = dict.fromkeys(Op, 0)
+        for batch in table_changes(store, pair):
+            for entry in pc.value_counts(batch.column("op")).to_pylist():
+                counts[Op(entry["values"])] += entry["counts"]
+        shown = {op: count if not wanted.ops or op in wanted.ops else 0 for op, count in counts.items()}
+        if any(shown.values()):
+            found.append(TypeCount(pair.type.table_key, shown[Op.INSERT], shown[Op.UPDATE], shown[Op.DELETE]))
+    return tuple(found)
+
+
+def changed_tables(
+    store: GraphStore, left: Snapshot, right: Snapshot, only: DiffFilter | None = None
+) -> Iterator[TablePair]:
+    """The tables whose published versions differ, matched by their stable ids: nodes before edges, then by name."""
+    wanted = only or DiffFilter()
+    before, after = store.catalog(left.schema_digest), store.catalog(right.schema_digest)
+    left_pins = {pin.type_id: pin for pin in left.tables.values()}
+    right_pins = {pin.type_id: pin for pin in right.tables.values()}
+    pairs = []
+    for type_id in left_pins.keys() | right_pins.keys():
+        old, new = left_pins.get(type_id), right_pins.get(type_id)
+        if old is not None and new is not None and _same_version(old, new):
+            continue
+        pairs.append(_pair(before, after, old, new))
+    for pair in sorted(pairs, key=lambda pair: (pair.type.kind == "edge", pair.type.name)):
+        if wanted.wants(pair.type.kind, pair.type.name):
+            yield pair
+
+
+def table_changes(store: GraphStore, pair: TablePair) -> Iterator[pa.RecordBatch]:
+    """The rows of one table that differ: batches of `id`, `op`, `before` and `after`, by id."""
+    left, right = pair.left.table, pair.right.table
+    ids = None
+    if left is not None and right is not None and left.location == right.location:
+        ids = candidate_ids(store, left, right)
+        if ids is not None and len(ids) == 0:
+            return
+    yield from exact_changes(store, pair.left, pair.right, ids)
+
+
+def _same_version(old: TablePin, new: TablePin) -> bool:
+    return (old.location, old.lance_branch, old.version) == (new.location, new.lance_branch, new.version)
+
+
+def _pair(before: Catalog, after: Catalog, old: TablePin | None, new: TablePin | None) -> TablePair:
+    old_type = before.table(old.table_key) if old else None
+    new_type = after.table(new.table_key) if new else None
+    shown = new_type or old_type
+    assert shown is not None
+    return TablePair(
+        shown,
+        Side(table_of(old) if old else None, old_type or shown),
+        Side(table_of(new) if new else None, new_type or shown),
+    )
+
+
+def _change(type_: GraphType, row: dict[str, Any]) -> EntityChange:
+    shown = row["after"] or row["before"]
+    endpoints = (shown["src"], shown["dst"]) if type_.kind == "edge" else None
+    return EntityChange(type_.kind, type_.name, row["id"], Op(row["op"]), row["before"], row["after"], endpoints)

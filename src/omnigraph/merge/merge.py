@@ -1,0 +1,195 @@
+"""Three-way merge of one branch into another: one commit with two parents, or every conflict and no effect.
+
+Both heads are pinned when the merge starts. If the target moves before the commit, the merge is prepared again on the
+new target with the same source; the source is never swapped for a newer one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.errors import BadRequest, MergeConflicts, OmniGraphError
+from omnigraph.failpoints import declare, failpoint
+from omnigraph.ledger.attempts import RetryPolicy, WriteSession, run_write
+from omnigraph.ledger.branches import delete_branch
+from omnigraph.ledger.completion import known_history
+from omnigraph.ledger.history import is_ancestor
+from omnigraph.ledger.intents import WriteIntent
+from omnigraph.ledger.values import MAIN, GraphCommit, Snapshot, WriterKind
+from omnigraph.merge.bases import base_snapshots
+from omnigraph.merge.changes import TypeCount
+from omnigraph.merge.conflicts import MergeConflict, Resolutions
+from omnigraph.merge.graph_conflicts import graph_conflicts
+from omnigraph.merge.stage import row_changes, stage
+from omnigraph.merge.three_way import TableMerge, merge_table
+from omnigraph.write.graph_change import RowChanges
+
+if TYPE_CHECKING:
+    from omnigraph.ledger.store import GraphStore
+
+declare("merge.decided", "What the merge does to each table is decided; nothing is staged")
+declare("merge.staged", "The merged rows are staged on the target's lines; the commit window is not entered")
+declare("merge.before_delete_source", "The merge is published; its source branch is not deleted yet")
+
+
+class Outcome(StrEnum):
+    """How a merge ended."""
+
+    ALREADY_UP_TO_DATE = "already_up_to_date"
+    FAST_FORWARD = "fast_forward"
+    MERGED = "merged"
+
+
+@dataclass(frozen=True)
+class MergeResult:
+    """What a merge did, or with `dry_run` what it would do. `commit` is None when nothing was published."""
+
+    source: str
+    target: str
+    outcome: Outcome
+    commit: GraphCommit | None
+    tables: tuple[TypeCount, ...] = ()
+    conflicts: tuple[MergeConflict, ...] = ()
+    dry_run: bool = False
+    source_deleted: bool = False
+    source_kept_because: str | None = None
+    engine: str = "local"
+
+    def to_json(self) -> dict[str, Any]:
+        """The response of `branch merge`."""
+        return {
+            "source": self.source,
+            "target": self.target,
+            "outcome": self.outcome.value,
+            "dry_run": self.dry_run,
+            "tables": [count.to_json() for count in self.tables],
+            "merge_conflicts": [conflict.to_json() for conflict in self.conflicts],
+            "commit": self.commit.to_json() if self.commit else None,
+            "source_deleted": self.source_deleted,
+            "source_kept_because": self.source_kept_because,
+            "engine": self.engine,
+        }
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a merge does to each table of the target, before anything is staged."""
+
+    outcome: Outcome
+    bases: tuple[Snapshot, ...]
+    tables: dict[str, tuple[TableMerge, RowChanges]]
+    conflicts: tuple[MergeConflict, ...]
+    reads: frozenset[str]
+
+    @property
+    def counts(self) -> tuple[TypeCount, ...]:
+        """What is inserted, updated and deleted per table."""
+        return tuple(self.tables[key][0].counts for key in sorted(self.tables))
+
+
+def merge(
+    store: GraphStore,
+    source: str,
+    into: str = MAIN,
+    *,
+    strategy: str | None = None,
+    resolutions: Mapping[Any, Any] | None = None,
+    dry_run: bool = False,
+    delete_source: bool = False,
+    actor: str | None = None,
+) -> MergeResult:
+    """Merge branch `source` into branch `into`. `MergeConflicts` with all of them when rows collide.
+
+    `strategy` (ours, theirs) settles divergent rows, `resolutions` single ones: (table key, id) to ours, theirs, a row,
+    or None to delete it. `dry_run` writes nothing and returns conflicts instead of raising them.
+    """
+    if source == into:
+        raise BadRequest(f"merge: `{source}` cannot be merged into itself")
+    answers = Resolutions.of(strategy, resolutions)
+    pinned = store.snapshot(branch=store.branch(source, "merge").name)
+    if dry_run:
+        decision = decide(store, pinned, store.snapshot(branch=store.branch(into, "merge").name), answers)
+        return MergeResult(source, into, decision.outcome, None, decision.counts, decision.conflicts, dry_run=True)
+    store.refuse_if_read_only("merge")
+    made: list[Decision] = []
+
+    def prepare(target: Snapshot, session: WriteSession) -> WriteIntent | None:
+        decision = decide(store, pinned, target, answers)
+        made[:] = [decision]
+        if decision.conflicts:
+            raise _refused(source, into, decision.conflicts)
+        if decision.outcome is Outcome.ALREADY_UP_TO_DATE:
+            return None
+        failpoint("merge.decided")
+        staged = stage(store, session, decision.bases[0], target, decision.tables)
+        failpoint("merge.staged")
+        intent = session.intent(
+            WriterKind.BRANCH_MERGE,
+            target,
+            staged.writes,
+            reads=decision.reads,
+            merged_parent_commit_id=pinned.head.graph_commit_id,
+        )
+        return replace(intent, repinned=staged.repinned)
+
+    commit = run_write(
+        store, into, prepare, actor=actor, retry=RetryPolicy.PREPARE_AGAIN, operation=f"merge of `{source}`"
+    )
+    result = MergeResult(source, into, made[0].outcome, commit, made[0].counts)
+    return _without_source(store, result) if delete_source else result
+
+
+def decide(store: GraphStore, source: Snapshot, target: Snapshot, resolutions: Resolutions) -> Decision:
+    """Compare source and target with their common ancestor, row by row. Reads only."""
+    if source.schema_digest != target.schema_digest:
+        raise BadRequest(
+            f"merge: `{source.branch.name}` and `{target.branch.name}` have different schemas; make a new branch from "
+            f"`{target.branch.name}` and bring the changes there"
+        )
+    ours, theirs = target.head.graph_commit_id, source.head.graph_commit_id
+    for state in (source, target):
+        known_history(store, store.manifest.read(state.branch))
+    graph = store.commits.graph()
+    if is_ancestor(graph, theirs, ours):
+        return Decision(Outcome.ALREADY_UP_TO_DATE, (), {}, (), frozenset())
+    outcome = Outcome.FAST_FORWARD if is_ancestor(graph, ours, theirs) else Outcome.MERGED
+    bases = base_snapshots(store, ours, theirs)
+    tables: dict[str, tuple[TableMerge, RowChanges]] = {}
+    conflicts: list[MergeConflict] = []
+    reads: set[str] = set()
+    for type_ in store.catalog(target.schema_digest).types():
+        merged = merge_table(store, type_, bases, source, target, resolutions)
+        if merged is None:
+            continue
+        reads.add(type_.table_key)
+        conflicts += merged.conflicts
+        if not merged.is_empty:
+            tables[type_.table_key] = (merged, row_changes(store, merged))
+    changes = {key: change for key, (_, change) in tables.items()}
+    broken, looked_at = graph_conflicts(store, bases, source, target, changes)
+    return Decision(outcome, tuple(bases), tables, (*conflicts, *broken), frozenset(reads | looked_at))
+
+
+def _refused(source: str, into: str, conflicts: tuple[MergeConflict, ...]) -> MergeConflicts:
+    shown = "\n".join(f"  {c.kind.value} {c.table_key} {c.row_id or ''}: {c.message}" for c in conflicts[:10])
+    more = f"\n  and {len(conflicts) - 10} more" if len(conflicts) > 10 else ""
+    noun = "conflict" if len(conflicts) == 1 else "conflicts"
+    return MergeConflicts(
+        f"`{source}` cannot be merged into `{into}`, nothing was published: {len(conflicts)} {noun}\n{shown}{more}\n"
+        "Settle divergent rows with a strategy (ours, theirs) or row by row, or change one of the branches.",
+        conflicts,
+        merge_conflicts=[conflict.to_json() for conflict in conflicts],
+    )
+
+
+def _without_source(store: GraphStore, result: MergeResult) -> MergeResult:
+    """Delete the source. The merge has landed: a refusal is reported and does not fail it."""
+    failpoint("merge.before_delete_source")
+    try:
+        delete_branch(store, result.source)
+    except OmniGraphError as error:
+        return replace(result, source_kept_because=error.message)
+    return replace(result, source_deleted=True)
