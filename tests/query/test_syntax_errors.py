@@ -38,7 +38,7 @@ CASES: list[tuple[str, str, str | None]] = [
     ),
     (
         "query q { match { $p: P return ⟦{⟧ $p } }",
-        "expected `and`, `or`, the next item or `}`, found `{`",
+        "expected a clause or `}`, found `{`",
         "is a `}` missing before `return`?",
     ),
     (

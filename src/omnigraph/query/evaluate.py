@@ -204,6 +204,11 @@ def _in_constant(item: Any, items: pa.Scalar) -> Any:
     if isinstance(item, pa.Scalar):
         return _in_lists(pa.repeat(item, 1), pa.array([items.as_py()], items.type))[0]
     known = members.drop_null()
+    if pa.types.is_floating(item.type) and item.type == known.type:
+        # `is_in` tells -0.0 from 0.0; adding zero makes them one.
+        zero = pa.scalar(0.0, item.type)
+        found = pc.is_in(pc.add(item, zero), value_set=pc.add(known, zero))
+        return _unless_null(found, item, members)
     if item.type != known.type:
         if not (_is_numeric(item.type) and _is_numeric(known.type)):
             item, known = _same_type(item, known)

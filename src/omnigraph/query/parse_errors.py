@@ -49,7 +49,7 @@ def unexpected_token(tokens: Sequence[Token], index: int, accepted: Iterable[str
     token = tokens[index]
     previous = tokens[index - 1] if index else None
     accepted = set(accepted)
-    special = _special(token, previous, accepted)
+    special = _special(tokens, index, accepted)
     if special is not None:
         return special
     message = f"expected {_expected(accepted, previous)}, found {_found(token)}"
@@ -71,8 +71,11 @@ def parameter_as_end(variable: str, span: Span) -> Diagnostic:
     return Diagnostic("Q000", message, span, hint="bind a variable of another name")
 
 
-def _special(token: Token, previous: Token | None, accepted: set[str]) -> Diagnostic | None:
+def _special(tokens: Sequence[Token], index: int, accepted: set[str]) -> Diagnostic | None:
     """Errors that deserve better words than a list of what was expected."""
+    token = tokens[index]
+    previous = tokens[index - 1] if index else None
+    opens_block = index + 1 < len(tokens) and tokens[index + 1].type == "LBRACE"
     span = span_of(token)
     match token.type:
         case "OPEN_STRING":
@@ -93,7 +96,7 @@ def _special(token: Token, previous: Token | None, accepted: set[str]) -> Diagno
     if token.type in {"INSERT", "UPDATE", "DELETE"} and accepted & {"RETURN", "ORDER", "LIMIT"}:
         message = "a query is a read or a mutation, never both"
         return Diagnostic("Q000", message, span, hint="move the statement into a query of its own")
-    if token.type == "MATCH" and "INSERT" in accepted and "MATCH" not in accepted:
+    if token.type == "MATCH" and opens_block and "INSERT" in accepted and "MATCH" not in accepted:
         message = "a query is a read or a mutation, never both"
         return Diagnostic("Q000", message, span, hint="move the match block into a query of its own")
     return None
