@@ -88,12 +88,17 @@ class MergingLoad:
 
     def finish(self) -> dict[str, int]:
         """Match, write and check across rows; the number of rows per table."""
+        changes, counts = self.merge_tables()
+        check_change(self._catalog, changes, self._committed, self._violations)
+        return counts
+
+    def merge_tables(self) -> tuple[dict[str, TableChange], dict[str, int]]:
+        """Match and write; the changes that are left to be checked across rows, and the number of rows per table."""
         changes: dict[str, TableChange] = {}
         counts: dict[str, int] = {}
         for table_key in sorted(self._spools):
             changes[table_key], counts[table_key] = self._merge_table(table_key)
-        check_change(self._catalog, changes, self._committed, self._violations)
-        return counts
+        return changes, counts
 
     def _merge_table(self, table_key: str) -> tuple[TableChange, int]:
         type_ = self._type(table_key)

@@ -146,7 +146,7 @@ def _table_file(
 
 def _open_table(file: FileSource) -> tuple[Iterable[pa.RecordBatch], bool]:
     if file.suffix in (".csv", ".tsv"):
-        return _csv(file), True
+        return read_csv(file.suffix, file.open), True
     if file.suffix == ".parquet":
         return pyarrow.parquet.ParquetFile(file.path).iter_batches(batch_size=ROWS_PER_BATCH), False
     source = pa.memory_map(str(file.path))
@@ -159,13 +159,13 @@ def _ipc(source: Any) -> Iterator[pa.RecordBatch]:
         yield reader.get_batch(index)
 
 
-def _csv(file: FileSource) -> Iterator[pa.RecordBatch]:
+def read_csv(suffix: str, open_stream: Callable[[], Any]) -> Iterator[pa.RecordBatch]:
     """Every column as text: what a cell means is decided by the property it is for, not guessed."""
-    delimiter = "\t" if file.suffix == ".tsv" else ","
+    delimiter = "\t" if suffix == ".tsv" else ","
     parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    with file.open() as stream:
+    with open_stream() as stream:
         header = pyarrow.csv.open_csv(stream, parse_options=parse).schema.names
-    with file.open() as stream:
+    with open_stream() as stream:
         yield from pyarrow.csv.open_csv(
             stream,
             parse_options=parse,
