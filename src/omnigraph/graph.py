@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from omnigraph.ledger.recovery import RecoveryReport
     from omnigraph.ledger.store import GraphStore
     from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot
+    from omnigraph.merge.changes import EntityChange
+    from omnigraph.merge.diff import Diff
+    from omnigraph.merge.feed import Page
+    from omnigraph.merge.merge import MergeResult
     from omnigraph.query.ir import CompiledQuery
     from omnigraph.read.control import CancelToken
     from omnigraph.read.explain import Explanation
@@ -309,6 +314,90 @@ class Graph:
         from omnigraph.ledger.branches import delete_branch
 
         delete_branch(self._store, name, bound_to=self._branch)
+
+    @contextmanager
+    def branch(
+        self, name: str, from_: Target = None, *, merge: bool = False, actor: str | None = None
+    ) -> Iterator[Graph]:
+        """A handle bound to a branch, which is made when it does not exist.
+
+        The branch stays for review. With `merge` it is merged into this handle's branch when the block ends well.
+        """
+        if self._store.refs.get(name) is None:
+            self.branch_create(name, from_, actor=actor)
+        yield Graph(self._store, branch=name, actor=actor or self._actor)
+        if merge:
+            self.merge(name, into=self._branch, actor=actor)
+
+    def merge(
+        self,
+        source: str,
+        into: str = "main",
+        *,
+        strategy: str | None = None,
+        resolutions: Mapping[tuple[str, str], Any] | None = None,
+        dry_run: bool = False,
+        delete_source: bool = False,
+        actor: str | None = None,
+    ) -> MergeResult:
+        """Merge one branch into another, row by row against their common ancestor.
+
+        `strategy` (ours, theirs) settles rows that both sides changed; `resolutions` settles single rows, by (table
+        key, id), with ours, theirs, a row, or None to delete it. What is left raises `MergeConflicts` and has no
+        effect. `dry_run` returns what would happen, conflicts included.
+        """
+        from omnigraph.merge.merge import merge
+
+        return merge(
+            self._store,
+            source,
+            into,
+            strategy=strategy,
+            resolutions=resolutions,
+            dry_run=dry_run,
+            delete_source=delete_source,
+            actor=actor or self._actor,
+        )
+
+    def diff(
+        self,
+        a: Target,
+        b: Target,
+        *,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        ops: Collection[str] | None = None,
+    ) -> Diff:
+        """What differs between two targets: iterate for the changes, `summary()` for the counts. Streams."""
+        from omnigraph.merge.diff import Diff, DiffFilter
+
+        return Diff(self._store, self.snapshot(a), self.snapshot(b), DiffFilter.of(kinds, types, ops))
+
+    def changes(
+        self,
+        branch: str | None = None,
+        since: str = "beginning",
+        *,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        ops: Collection[str] | None = None,
+        limit: int | None = None,
+    ) -> Page:
+        """The change feed of a branch: one block per commit, and a cursor to go on from.
+
+        `since` is a cursor, a commit id, `beginning` or `now`.
+        """
+        from omnigraph.merge.diff import DiffFilter
+        from omnigraph.merge.feed import changes
+
+        ref = self._store.branch(branch or self._branch)
+        return changes(self._store, ref, since, only=DiffFilter.of(kinds, types, ops), limit=limit)
+
+    def commit_changes(self, id: str) -> Iterator[EntityChange]:
+        """What one commit changed against its first parent."""
+        from omnigraph.merge.feed import commit_changes
+
+        return commit_changes(self._store, self.commit(id))
 
     def sync_branch(self, name: str | None = None) -> GraphCommit:
         """Bind this handle to a branch (by default its own) as it is now, and return its newest commit."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from omnigraph.cli.options import Actor, Json, Quiet, Store, Uri, Yes, confirm_destructive, graph_uri
 from omnigraph.cli.output import Output
+
+if TYPE_CHECKING:
+    from omnigraph.merge.merge import MergeResult
 
 branch = typer.Typer(help="Create, list, delete, compare and merge branches.", no_args_is_help=True)
 
@@ -73,6 +76,81 @@ def delete(
         out.document({"name": name, "deleted": True})
     else:
         out.say(f"deleted branch {name}")
+
+
+@branch.command()
+def merge(
+    source: Annotated[str, typer.Argument(help="The branch to merge.")],
+    uri: Uri = None,
+    into: Annotated[str, typer.Option("--into", help="The branch that takes the changes.")] = "main",
+    strategy: Annotated[
+        str | None, typer.Option("--strategy", help="ours or theirs, for rows that both sides changed.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would happen and write nothing.")] = False,
+    delete_branch: Annotated[bool, typer.Option("--delete-branch", help="Delete the source afterwards.")] = False,
+    store: Store = None,
+    actor: Actor = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Merge a branch into another one: one commit, or every conflict and no effect."""
+    import omnigraph as og
+
+    out = Output(json=json, quiet=quiet)
+    target = graph_uri(uri, store)
+    out.echo_write(f"merge {source} into {into} of {target}{' (dry run)' if dry_run else ''}")
+    with og.open(target, actor=actor, read_only=dry_run) as graph:
+        result = graph.merge(source, into, strategy=strategy, dry_run=dry_run, delete_source=delete_branch)
+    if json:
+        out.document(result.to_json())
+    else:
+        show_merge(out, result)
+    if result.conflicts:
+        raise typer.Exit(3)
+
+
+def show_merge(out: Output, result: MergeResult) -> None:
+    """What a merge did, or would do, for people."""
+    out.table(
+        ("table", "inserts", "updates", "deletes"),
+        [(c.table_key, c.inserts, c.updates, c.deletes) for c in result.tables],
+        empty="no rows change",
+    )
+    for conflict in result.conflicts:
+        out.say(f"{conflict.kind.value} {conflict.table_key} {conflict.row_id or ''}: {conflict.message}")
+    commit = f", commit {result.commit.graph_commit_id}" if result.commit else ""
+    out.say(f"{result.outcome.value}{' (dry run)' if result.dry_run else ''}{commit}")
+    if result.source_deleted:
+        out.say(f"deleted branch {result.source}")
+    elif result.source_kept_because:
+        out.say(f"branch {result.source} stays: {result.source_kept_because}")
+
+
+@branch.command()
+def diff(
+    a: Annotated[str, typer.Argument(help="A branch, commit or tag.")],
+    b: Annotated[str, typer.Argument(help="The branch, commit or tag to compare it with.")],
+    uri: Uri = None,
+    store: Store = None,
+    kind: Annotated[list[str] | None, typer.Option("--kind", help="Only node or edge.")] = None,
+    type: Annotated[list[str] | None, typer.Option("--type", help="Only this type; may be repeated.")] = None,
+    op: Annotated[list[str] | None, typer.Option("--op", help="Only insert, update or delete.")] = None,
+    summary: Annotated[bool, typer.Option("--summary", help="Only the counts.")] = False,
+    json: Json = False,
+) -> None:
+    """Show what differs between two branches, commits or tags: counts first, then the changed rows."""
+    import omnigraph as og
+    from omnigraph.cli.changes import print_counts, print_json, print_rows
+
+    with og.open(graph_uri(uri, store), read_only=True) as graph:
+        found = graph.diff(a, b, kinds=kind, types=type, ops=op)
+        counts = found.summary()
+        if json:
+            print_json({"from": a, "to": b}, counts, () if summary else found)
+            return
+        print_counts(counts)
+        if not summary:
+            print_rows(found)
 
 
 def _when(microseconds: int) -> str | None:

@@ -17,6 +17,7 @@ commit = typer.Typer(help="Look at commits: list, show, changes, recoveries.", n
 def register(app: typer.Typer) -> None:
     """Add these commands to the program."""
     app.add_typer(commit, name="commit")
+    app.command("changes")(changes)
 
 
 @commit.command("list")
@@ -76,6 +77,47 @@ def show(
         ):
             if value is not None:
                 out.say(f"  {label:<9}{value}")
+
+
+@commit.command("changes")
+def commit_changes(
+    id: Annotated[str, typer.Argument(help="The commit.")], uri: Uri = None, store: Store = None, json: Json = False
+) -> None:
+    """Show what one commit changed against its first parent."""
+    import omnigraph as og
+    from omnigraph.cli.changes import print_counts, print_json, print_rows
+    from omnigraph.merge.changes import counted
+
+    with og.open(graph_uri(uri, store), read_only=True) as graph:
+        counts = counted(graph.commit_changes(id))
+        if json:
+            print_json({"commit": graph.commit(id).to_json()}, counts, graph.commit_changes(id))
+            return
+        print_counts(counts)
+        print_rows(graph.commit_changes(id))
+
+
+def changes(
+    uri: Uri = None,
+    store: Store = None,
+    branch: Branch = "main",
+    since: Annotated[str, typer.Option("--since", help="A cursor, a commit, beginning or now.")] = "beginning",
+    kind: Annotated[list[str] | None, typer.Option("--kind", help="Only node or edge.")] = None,
+    type: Annotated[list[str] | None, typer.Option("--type", help="Only this type; may be repeated.")] = None,
+    op: Annotated[list[str] | None, typer.Option("--op", help="Only insert, update or delete.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", help="At most so many commits.", min=1)] = None,
+    json: Json = False,
+) -> None:
+    """The change feed of a branch, one block per commit. Keep the cursor at the end to go on from there."""
+    import omnigraph as og
+    from omnigraph.cli.changes import print_feed, print_feed_json
+
+    with og.open(graph_uri(uri, store), read_only=True, branch=branch) as graph:
+        page = graph.changes(branch, since, kinds=kind, types=type, ops=op, limit=limit)
+        if json:
+            print_feed_json(page)
+        else:
+            print_feed(page)
 
 
 @commit.command()

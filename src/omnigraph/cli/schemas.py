@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from omnigraph.cli.options import Json, Store, Uri, graph_uri
+from omnigraph.cli.options import Actor, Json, Quiet, Store, Uri, Yes, confirm_destructive, graph_uri
 from omnigraph.cli.output import Output
 from omnigraph.cli.sources import read_text
 
@@ -70,6 +70,34 @@ def plan(
         out.document(migration.to_json())
     else:
         out.say(migration.render())
+
+
+@schema.command()
+def apply(
+    desired: SchemaFile,
+    uri: Uri = None,
+    store: Store = None,
+    allow_data_loss: AllowDataLoss = False,
+    actor: Actor = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    yes: Yes = False,
+) -> None:
+    """Make a file the schema of a graph, in one commit with the tables that change."""
+    import omnigraph as og
+
+    out = Output(json=json, quiet=quiet)
+    target = graph_uri(uri, store)
+    if allow_data_loss:
+        confirm_destructive(target, yes, "drop data for good")
+    out.echo_write(f"apply {desired} to {target}")
+    with og.open(target, actor=actor) as graph:
+        result = graph.apply_schema(read_text(desired, "schema"), allow_data_loss=allow_data_loss)
+    if json:
+        out.document(result.to_json())
+        return
+    out.say(result.plan.render())
+    out.say(f"commit {result.commit.graph_commit_id}" if result.commit else "the graph has this schema already")
 
 
 @schema.command()

@@ -51,6 +51,23 @@ class DiffFilter:
 
 
 @dataclass(frozen=True, slots=True)
+class Diff:
+    """The difference between two states: iterate for the changes, as often as needed; nothing is kept."""
+
+    store: GraphStore
+    left: Snapshot
+    right: Snapshot
+    only: DiffFilter
+
+    def __iter__(self) -> Iterator[EntityChange]:
+        return diff(self.store, self.left, self.right, self.only)
+
+    def summary(self) -> tuple[TypeCount, ...]:
+        """How many entities of each type differ, by operation."""
+        return summary(self.store, self.left, self.right, self.only)
+
+
+@dataclass(frozen=True, slots=True)
 class TablePair:
     """One table as it stands in two states; a side is None where the table does not exist."""
 

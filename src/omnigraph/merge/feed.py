@@ -1,0 +1,170 @@
+"""The change feed: one block per commit along first parents, with a cursor that survives restarts.
+
+A cursor is bound to the graph, to the incarnation of the branch and to the filter; used elsewhere it is refused, since
+it would skip or repeat changes without anybody noticing. History that `cleanup` has removed is a typed gap.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from omnigraph.errors import BadRequest, HistoryGap, NotFound, OmniGraphError, StaleCursor
+from omnigraph.ledger.completion import known_history
+from omnigraph.ledger.history import first_parents
+from omnigraph.ledger.snapshots import of_commit
+from omnigraph.ledger.values import BranchRef, GraphCommit
+from omnigraph.merge.changes import EntityChange
+from omnigraph.merge.diff import DiffFilter, diff
+
+if TYPE_CHECKING:
+    from omnigraph.ledger.store import GraphStore
+
+BEGINNING = "beginning"
+NOW = "now"
+_CURSOR_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CommitChanges:
+    """One commit with its changes against its first parent, and the cursor that goes on after it."""
+
+    commit: GraphCommit
+    changes: Iterator[EntityChange]
+    cursor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A stretch of the feed. `cursor` is where the next page starts; keep it, also when there was nothing new."""
+
+    blocks: Iterator[CommitChanges]
+    cursor: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Cursor:
+    format: int
+    graph: str
+    incarnation: str
+    filter: str
+    after: str | None
+
+
+def changes(
+    store: GraphStore,
+    branch: BranchRef,
+    since: str = BEGINNING,
+    *,
+    only: DiffFilter | None = None,
+    limit: int | None = None,
+) -> Page:
+    """The commits of a branch after `since`: a cursor, a commit id, `beginning` or `now`; at most `limit` of them.
+
+    Delivery is at least once and in order: a caller that keeps the cursor of the last block it has dealt with misses
+    nothing.
+    """
+    wanted = only or DiffFilter()
+    state = store.manifest.read(branch)
+    graph = known_history(store, state)
+    line = list(first_parents(graph, state.head.graph_commit_id))
+    after = _after(store, branch, since, wanted, state.head.graph_commit_id)
+    fresh = _newer(line, after, branch)
+    if limit is not None:
+        if limit < 1:
+            raise BadRequest("the limit of a page of changes is at least 1")
+        fresh = fresh[:limit]
+    last = fresh[-1].graph_commit_id if fresh else after
+    return Page(_blocks(store, branch, fresh, wanted), _encode(store, branch, wanted, last))
+
+
+def commit_changes(store: GraphStore, commit: GraphCommit, only: DiffFilter | None = None) -> Iterator[EntityChange]:
+    """What one commit changed against its first parent. The first commit of a graph changed nothing: it was empty."""
+    if commit.parent_commit_id is None:
+        return
+    parent = store.commits.get(commit.parent_commit_id)
+    if parent is None:
+        raise _gap(commit.parent_commit_id)
+    try:
+        yield from diff(store, of_commit(store, parent), of_commit(store, commit), only)
+    except NotFound as error:
+        raise _gap(commit.graph_commit_id) from error
+    except OmniGraphError as error:
+        if isinstance(error, HistoryGap) or error.outcome.code == "not_found":
+            raise _gap(commit.graph_commit_id) from error
+        raise
+
+
+def _blocks(
+    store: GraphStore, branch: BranchRef, commits: list[GraphCommit], only: DiffFilter
+) -> Iterator[CommitChanges]:
+    for commit in commits:
+        cursor = _encode(store, branch, only, commit.graph_commit_id)
+        yield CommitChanges(commit, commit_changes(store, commit, only), cursor)
+
+
+def _newer(line: list[GraphCommit], after: str | None, branch: BranchRef) -> list[GraphCommit]:
+    """The commits after `after`, oldest first."""
+    if after is None:
+        return line[::-1]
+    for position, commit in enumerate(line):
+        if commit.graph_commit_id == after:
+            return line[:position][::-1]
+    raise StaleCursor(
+        f"commit {after} is not on the line of branch `{branch.name}`: the feed cannot go on from it. Start again from "
+        "`beginning`, `now`, or a commit of this branch.",
+        graph_commit_id=after,
+    )
+
+
+def _after(store: GraphStore, branch: BranchRef, since: str, only: DiffFilter, head: str) -> str | None:
+    if since == BEGINNING:
+        return None
+    if since == NOW:
+        return head
+    if store.commits.get(since) is not None:
+        return since
+    return _decode(store, branch, since, only).after
+
+
+def _encode(store: GraphStore, branch: BranchRef, only: DiffFilter, after: str | None) -> str:
+    cursor = _Cursor(_CURSOR_FORMAT, store.graph_id, branch.incarnation, _digest(only), after)
+    return base64.urlsafe_b64encode(orjson.dumps(asdict(cursor))).decode().rstrip("=")
+
+
+def _decode(store: GraphStore, branch: BranchRef, text: str, only: DiffFilter) -> _Cursor:
+    try:
+        data: Any = orjson.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        cursor = _Cursor(**data)
+    except (binascii.Error, ValueError, TypeError):
+        raise StaleCursor(
+            f"`{text[:40]}` is neither a cursor nor a commit of this graph; use `beginning` or `now` to start"
+        ) from None
+    if cursor.graph != store.graph_id:
+        raise StaleCursor("the cursor belongs to another graph")
+    if cursor.incarnation != branch.incarnation:
+        raise StaleCursor(
+            f"the cursor belongs to another branch than `{branch.name}`, or to one of that name that was deleted"
+        )
+    if cursor.filter != _digest(only):
+        raise StaleCursor("the cursor was made with another filter; use the same one, or start again")
+    return cursor
+
+
+def _digest(only: DiffFilter) -> str:
+    parts = [sorted(only.kinds), sorted(only.types), sorted(only.ops)]
+    return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:16]
+
+
+def _gap(commit_id: str) -> HistoryGap:
+    return HistoryGap(
+        f"the state of commit {commit_id} has been removed by cleanup, so what it changed cannot be told. Take a fresh "
+        "copy (export) and go on from `now`.",
+        graph_commit_id=commit_id,
+    )
