@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance import Transaction
@@ -128,14 +129,13 @@ def delete_addresses(
     handle: LanceDataset, table: TableVersion, addresses: pa.ChunkedArray | pa.Array
 ) -> tuple[list[FragmentMetadata], list[int]]:
     """Mark rows as deleted by address: fragments with their new deletion vectors, and the ids of emptied ones."""
-    by_fragment: dict[int, list[int]] = {}
-    for address in addresses.to_pylist():
-        by_fragment.setdefault(address >> 32, []).append(address & 0xFFFFFFFF)
+    ordered = np.sort(np.asarray(addresses.to_numpy(), dtype=np.uint64))
+    fragment_ids, starts = np.unique(ordered >> np.uint64(32), return_index=True)
     thinner: list[FragmentMetadata] = []
     emptied: list[int] = []
     with lance_errors("marking deleted rows of", table):
-        for fragment_id in sorted(by_fragment):
-            left = handle.get_fragment(fragment_id).delete_rows(sorted(by_fragment[fragment_id]))
+        for fragment_id, own in zip(fragment_ids.tolist(), np.split(ordered, starts[1:])):
+            left = handle.get_fragment(fragment_id).delete_rows((own & np.uint64(0xFFFFFFFF)).tolist())
             if left is None:
                 emptied.append(fragment_id)
             else:
@@ -201,7 +201,7 @@ def _checked_ids(table: TableVersion, upserts: pa.Table | None, key: str) -> pa.
 
 def _old_rows_first(upserts: pa.Table, ids: pa.Array, old_rows: pa.Table, key: str) -> tuple[pa.Table, list[int]]:
     """The upserts with the rows that exist already in front, and the row ids of those."""
-    row_id_of = dict(zip(old_rows[key].to_pylist(), old_rows["_rowid"].to_pylist()))
-    existing = pc.is_in(ids, value_set=old_rows[key].combine_chunks().cast(ids.type))
-    front, back = upserts.filter(existing), upserts.filter(pc.invert(existing))
-    return pa.concat_tables([front, back]), [row_id_of[one] for one in front[key].to_pylist()]
+    position = pc.index_in(ids, value_set=old_rows[key].combine_chunks().cast(ids.type))
+    existing = position.is_valid()
+    ordered = pa.concat_tables([upserts.filter(existing), upserts.filter(pc.invert(existing))])
+    return ordered, old_rows["_rowid"].take(position.drop_null()).to_pylist()
