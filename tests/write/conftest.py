@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,7 @@ from tests.write.graphs import SCHEMA
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[GraphStore]:
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphStore]:
     """An empty graph with the schema of these tests."""
-    with create_store(tmp_path / "graph", SCHEMA) as made:
+    with create_store(tmp_path_factory.mktemp("stored") / "graph", SCHEMA) as made:
         yield made

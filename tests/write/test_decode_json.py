@@ -242,7 +242,9 @@ def test_what_a_record_mentions_is_told_from_what_it_leaves_out():
 
 
 def test_a_stream_of_pretty_printed_values_is_read():
-    text = "\n".join(json.dumps(json.loads(thing(i32=n)), indent=2) for n in range(3)) + "\n" + thing(i32=3) + thing(i32=4)
+    text = (
+        "\n".join(json.dumps(json.loads(thing(i32=n)), indent=2) for n in range(3)) + "\n" + thing(i32=3) + thing(i32=4)
+    )
     rows, violations = decode_fast(text.encode())
     assert not violations
     assert rows["node:Thing"].table["i32"].to_pylist() == [0, 1, 2, 3, 4]
@@ -251,7 +253,9 @@ def test_a_stream_of_pretty_printed_values_is_read():
 
 def test_reading_goes_on_after_a_broken_record():
     pretty = json.dumps(json.loads(thing(i32=1)), indent=2)
-    text = "\n".join([thing(), '{"type": "Thing", "data": {', thing(), pretty.replace(":", "", 1), thing(), "nonsense", thing()])
+    text = "\n".join(
+        [thing(), '{"type": "Thing", "data": {', thing(), pretty.replace(":", "", 1), thing(), "nonsense", thing()]
+    )
     rows, violations = decode_fast(text.encode())
     assert rows["node:Thing"].count == 4
     assert [v.record for v in violations.violations] == [2, 4, 6]
@@ -279,7 +283,14 @@ _values = st.one_of(
     st.lists(_leaves, max_size=3),
     st.dictionaries(st.sampled_from(["base64", "a"]), _leaves, max_size=2),
     st.sampled_from(
-        ["2026-01-02", "2026-01-02T03:04:05Z", "2026-01-02T03:04:05.5Z", "2026-01-02T03:04:05.123456+01:00", "aGk=", "a"]
+        [
+            "2026-01-02",
+            "2026-01-02T03:04:05Z",
+            "2026-01-02T03:04:05.5Z",
+            "2026-01-02T03:04:05.123456+01:00",
+            "aGk=",
+            "a",
+        ]
     ),
 )
 _fitting = {
@@ -327,7 +338,9 @@ def _line(record: object, spaced: bool) -> bytes:
 
 _lines = st.one_of(
     st.builds(_line, _records, st.booleans()),
-    st.sampled_from([b"", b"  ", b"{", b'{"type": "Thing"', b"}", b"nonsense", b'{"type":"Thing"}{"type":"Other"}', b"\xff"]),
+    st.sampled_from(
+        [b"", b"  ", b"{", b'{"type": "Thing"', b"}", b"nonsense", b'{"type":"Thing"}{"type":"Other"}', b"\xff"]
+    ),
     st.builds(lambda record: json.dumps(record, indent=1).encode("utf-8", "surrogatepass"), _records),
 )
 
@@ -339,7 +352,11 @@ def test_the_fast_decoder_agrees_with_the_obvious_one(lines: list[bytes], separa
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.builds(_line, st.builds(lambda data: {"type": "Thing", "data": data}, _data), st.booleans()), max_size=200))
+@given(
+    st.lists(
+        st.builds(_line, st.builds(lambda data: {"type": "Thing", "data": data}, _data), st.booleans()), max_size=200
+    )
+)
 def test_the_fast_decoder_agrees_on_blocks_of_one_type(lines: list[bytes]):
     assert_agree(b"\n".join(lines))
 
@@ -351,7 +368,9 @@ def test_clean_lines_never_reach_the_slow_decoder(monkeypatch: pytest.MonkeyPatc
     def never(*_: object) -> None:
         raise AssertionError("a clean line was decoded slowly")
 
-    monkeypatch.setattr("omnigraph.write.decode.json_lines.decode_records", lambda c, records, *_: list(map(never, records)))
+    monkeypatch.setattr(
+        "omnigraph.write.decode.json_lines.decode_records", lambda c, records, *_: list(map(never, records))
+    )
     rows, _ = decode_fast("\n".join(lines).encode())
     assert {key: part.count for key, part in rows.items()} == {"node:Thing": 500, "edge:Link": 500}
 

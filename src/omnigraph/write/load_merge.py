@@ -7,7 +7,7 @@ they were; the others are added; rows that would stay what they are, are left al
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ from omnigraph.write.overlay import changed_rows, collapse, only, overlay
 from omnigraph.write.rows import Rows, concat_rows
 from omnigraph.write.rows_spool import RowsSpool
 from omnigraph.write.stage_tables import storable
-from omnigraph.write.validate.changes import TableChange, one_array
+from omnigraph.write.validate.changes import TableChange, distinct, one_array
 from omnigraph.write.validate.collector import ViolationCollector
 from omnigraph.write.validate.duplicates import repeats
 from omnigraph.write.validate.graph import check_change
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class _Written:
+class Written:
     """What was written for one table so far."""
 
     fragments: list[str] = field(default_factory=list)
@@ -69,12 +69,17 @@ class MergingLoad:
         self._committed = CommittedRows(store, snapshot)
         self._spools: dict[str, RowsSpool] = {}
         self._ids: dict[str, list[pa.Table]] = {}
-        self._written: dict[str, _Written] = {}
+        self._written: dict[str, Written] = {}
 
     @property
     def reads(self) -> frozenset[str]:
         """The tables whose pins must still hold."""
         return frozenset(self._committed.reads)
+
+    @property
+    def written(self) -> Mapping[str, Written]:
+        """What was written per table and has not been staged."""
+        return self._written
 
     def add(self, rows: Rows) -> None:
         """Check rows by themselves and keep them until the input is known."""
@@ -82,9 +87,20 @@ class MergingLoad:
         if not matched_by_tuple(type_):
             rows = with_ids(type_, rows, self._violations)
         check_values(type_, rows, self._violations, partial=True)
+        self.add_checked(rows)
+
+    def add_checked(self, rows: Rows) -> None:
+        """Keep rows that have been checked by themselves; ids that are still to be made are made now."""
+        type_ = self._type(rows.table_key)
+        if not type_.key and not matched_by_tuple(type_):
+            rows = with_ids(type_, rows, self._violations)
         self._spools.setdefault(rows.table_key, RowsSpool(self._directory)).add(rows)
         columns = ["id", *type_.uniques[0]] if matched_by_tuple(type_) else ["id"]
         self._ids.setdefault(rows.table_key, []).append(rows.table.select(list(dict.fromkeys(columns))))
+
+    def given_ids(self) -> dict[str, pa.Array]:
+        """The ids that the rows so far have, per table."""
+        return {key: distinct(pa.concat_tables(parts)["id"]) for key, parts in self._ids.items()}
 
     def finish(self) -> dict[str, int]:
         """Match, write and check across rows; the number of rows per table."""
@@ -149,7 +165,7 @@ class MergingLoad:
         return self._committed.rows_with(type_.table_key, "id", ids, names, with_row_address=True)
 
     def _write(self, type_: GraphType, rows: Rows, existing: pa.Table, match: np.ndarray) -> None:
-        written = self._written.setdefault(type_.table_key, _Written())
+        written = self._written.setdefault(type_.table_key, Written())
         line = self._session.line(self._snapshot.pin(type_.table_key))
         old_first = np.argsort(match < 0, kind="stable")
         updated = int((match >= 0).sum())

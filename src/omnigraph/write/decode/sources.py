@@ -127,7 +127,8 @@ def find_files(data: str | os.PathLike[str]) -> list[FileSource]:
     """The files that a path, a directory or a glob names, sorted by name."""
     text = _local_path(os.fspath(data))
     if os.path.isdir(text):
-        found = [path for path in sorted(Path(text).rglob("*")) if path.is_file() and _is_input(path)]
+        root = Path(text)
+        found = [path for path in sorted(root.rglob("*")) if path.is_file() and _is_input(path.relative_to(root))]
         if not found:
             raise BadRequest(f"the directory {text} holds nothing to load ({', '.join(JSON_SUFFIXES)})")
     elif os.path.exists(text):
@@ -142,7 +143,7 @@ def find_files(data: str | os.PathLike[str]) -> list[FileSource]:
 
 
 def _is_input(path: Path) -> bool:
-    if any(part.startswith((".", "_")) for part in path.parts[-1:]):
+    if any(part.startswith((".", "_")) for part in path.parts):
         return False
     return FileSource(path, "").suffix in (*JSON_SUFFIXES, *TABLE_SUFFIXES)
 

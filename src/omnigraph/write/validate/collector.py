@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from omnigraph.errors import KeyConflict, OmniGraphError, ValidationFailed, Violation
@@ -103,6 +103,17 @@ class ViolationCollector:
         """Take over what another collector found, as if this one had found it."""
         for (kind, table_key), count in other._counts.items():
             self.add_many(kind, table_key, count, other._kept[kind, table_key])
+
+    def relocated(self, place_of: Callable[[Violation], Place]) -> ViolationCollector:
+        """The same findings at other places: a task counts records from the start of its own part of the input."""
+        moved = ViolationCollector()
+        for (kind, table_key), count in self._counts.items():
+            first = []
+            for violation in self._kept[kind, table_key]:
+                place = place_of(violation)
+                first.append(replace(violation, source=place.source, record=place.record))
+            moved.add_many(kind, table_key, count, first)
+        return moved
 
     @property
     def counts(self) -> Mapping[str, int]:
