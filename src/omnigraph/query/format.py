@@ -8,7 +8,7 @@ holds no comment is written on one.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -94,17 +94,17 @@ class _Layout:
             self._lines.append(INDENT + annotation_text(annotation))
         body = query.body
         start = body.match_span.start if isinstance(body, syntax.Read) else body.span.start
-        opened = query.annotations[-1].span.end if query.annotations else parameters_end
+        header_end = query.annotations[-1].span.end if query.annotations else parameters_end
         self._lines[-1] += " {"
-        end = self._behind_brace(opened, start)
+        self._behind_brace(self._brace_after(header_end), start)
         if isinstance(body, syntax.Read):
-            self._read(body, query.span.end, end)
+            self._read(body, query.span.end)
         else:
             items = [self._statement(statement) for statement in body.statements]
-            self._items(items, INDENT, query.span.end, end=end)
+            self._items(items, INDENT, query.span.end)
         self._lines.append("}")
 
-    def _read(self, read: syntax.Read, query_end: int, end: int | None) -> None:
+    def _read(self, read: syntax.Read, query_end: int) -> None:
         blocks = [
             self._block("match", read.match_span, [self._clause(clause) for clause in read.clauses], ""),
             self._block("return", read.return_span, [_projection(each) for each in read.projections], ","),
@@ -113,7 +113,7 @@ class _Layout:
             blocks.append(self._block("order", read.order_span, [_order_key(each) for each in read.order], ","))
         if read.limit is not None:
             blocks.append(_Item(read.limit.span, f"limit {expression_text(read.limit)}"))
-        self._items(blocks, INDENT, query_end, end=end)
+        self._items(blocks, INDENT, query_end)
 
     def _block(self, keyword: str, span: Span, items: Sequence[_Item], separator: str) -> _Item:
         inline = f"{separator} ".join(item.line for item in items)
@@ -127,8 +127,7 @@ class _Layout:
     ) -> Callable[[str, str], None]:
         def spread(indent: str, suffix: str) -> None:
             self._lines.append(indent + head)
-            opened = self._source.index("{", span.start)
-            self._behind_brace(opened, items[0].span.start if items else span.end)
+            self._behind_brace(self._brace_after(span.start), items[0].span.start if items else span.end)
             self._items(items, indent + INDENT, span.end, separator=separator)
             self._lines.append(f"{indent}{tail}{suffix}")
 
@@ -189,10 +188,9 @@ class _Layout:
             return _Item(span, line)
         return _Item(span, line, self._spreader(f"{head} {{", body, items, ",", f"}}{tail}"))
 
-    def _items(
-        self, items: Sequence[_Item], indent: str, end_of_block: int, separator: str = "", end: int | None = None
-    ) -> None:
+    def _items(self, items: Sequence[_Item], indent: str, end_of_block: int, separator: str = "") -> None:
         """Write items on lines of their own, and the comments among them up to the end of the block."""
+        end: int | None = None
         for index, item in enumerate(items):
             suffix = separator if index < len(items) - 1 else ""
             spread = item.spread if self._needs_lines(item, indent, suffix) else None
@@ -241,17 +239,24 @@ class _Layout:
             end = comment.end
         return end
 
-    def _behind_brace(self, after: int, before: int) -> int | None:
+    def _brace_after(self, offset: int) -> int:
+        """Where the next opening brace stands that is not in a comment."""
+        while True:
+            brace = self._source.index("{", offset)
+            before = bisect_right(self._starts, brace) - 1
+            if before < 0 or self._comments[before].end <= brace:
+                return brace
+            offset = self._comments[before].end
+
+    def _behind_brace(self, brace: int, before: int) -> None:
         """Write a line comment that follows an opening brace on its line, behind the brace."""
         if self._next >= len(self._comments):
-            return None
+            return
         comment = self._comments[self._next]
-        between = self._source[after : comment.start]
-        if comment.start >= before or "\n" in between or not comment.text.startswith("//"):
-            return None
-        self._next += 1
-        self._lines[-1] += f"  {_comment_text(comment.text)}"
-        return None
+        between = self._source[brace : comment.start]
+        if brace < comment.start < before and "\n" not in between and comment.text.startswith("//"):
+            self._next += 1
+            self._lines[-1] += f"  {_comment_text(comment.text)}"
 
     def _blank(self, end: int, start: int) -> bool:
         return self._source.count("\n", end, start) > 1

@@ -95,16 +95,29 @@ class LintReport:
 
     def render(self) -> str:
         """The report as a person reads it: findings with their lines, then a line for each query, then the sum."""
-        parts = [finding.diagnostic.render(self.sources[finding.file], finding.file) for finding in self.findings]
+        parts = [self._render(finding) for finding in self.findings if finding.diagnostic.severity is not Severity.INFO]
+        remarks = [self._render(finding) for finding in self.findings if finding.diagnostic.severity is Severity.INFO]
+        if remarks:
+            parts.append("\n".join(remarks))
         lines = [_query_line(query) for query in self.queries]
         errors, warnings = self.count(Severity.ERROR), self.count(Severity.WARNING)
         lines.append(f"{_plural(len(self.queries), 'query', 'queries')}, {_plural(errors, 'error', 'errors')}, ")
         lines[-1] += _plural(warnings, "warning", "warnings")
         return "\n\n".join([*parts, "\n".join(lines)])
 
+    def _render(self, finding: Finding) -> str:
+        diagnostic = finding.diagnostic
+        if diagnostic.severity is Severity.INFO:
+            place = f"{finding.file}:{diagnostic.span.line}:{diagnostic.span.column}"
+            return f"{diagnostic.severity.value}[{diagnostic.code}]: {diagnostic.message} ({place})"
+        return diagnostic.render(self.sources[finding.file], finding.file)
+
 
 def lint(schema_source: str, queries: Mapping[str, str], schema_filename: str = "schema.pg") -> LintReport:
-    """Check a schema and query texts (by file name) against it. Never raises for what the texts say."""
+    """Check a schema and query texts (by file name) against it. Never raises for what the texts say.
+
+    Properties that no update sets are only looked for when every mutation could be read.
+    """
     schema = check_schema(schema_source)
     findings = [Finding(diagnostic, schema_filename) for diagnostic in schema.diagnostics]
     results: list[QueryLint] = []
@@ -115,7 +128,8 @@ def lint(schema_source: str, queries: Mapping[str, str], schema_filename: str = 
             findings.extend(found)
             if query is not None:
                 compiled.append(query)
-    if schema.catalog is not None and queries:
+    known = all(result.kind == "read" or result.status != "error" for result in results)
+    if schema.catalog is not None and results and known:
         places = _property_places(schema_source)
         findings.extend(Finding(each, schema_filename) for each in _unset(schema.catalog, compiled, places))
     return LintReport(tuple(results), tuple(findings), {**queries, schema_filename: schema_source})

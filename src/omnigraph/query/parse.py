@@ -26,7 +26,7 @@ from omnigraph.query.tokens import (
 if TYPE_CHECKING:
     from lark import Token
 
-MAX_SOURCE_LENGTH = 1_000_000
+MAX_SOURCE_LENGTH = 250_000
 """Characters in one file."""
 
 MAX_CLAUSES = 200

@@ -11,6 +11,9 @@ from omnigraph.query.typing import STRING
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType
 from omnigraph.schema.types import ListType, PropertyType, Scalar, ScalarType, ValueType, VectorType
 
+MAX_ERRORS = 100
+"""Errors that are reported of one query."""
+
 
 @dataclass(slots=True)
 class Problems:
@@ -19,9 +22,9 @@ class Problems:
     found: list[Diagnostic] = field(default_factory=list)
 
     def add(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
-        """Note one error; the same error at the same place is noted once."""
+        """Note one error; the same error at the same place is noted once, and at most `MAX_ERRORS` are noted."""
         diagnostic = Diagnostic(code, message, span, hint=hint)
-        if diagnostic not in self.found:
+        if len(self.found) < MAX_ERRORS and diagnostic not in self.found:
             self.found.append(diagnostic)
 
 
