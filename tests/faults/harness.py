@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -59,7 +60,9 @@ def start_child(
     function: Callable[..., object], *args: Any, failpoints_on: dict[str, str] | None = None
 ) -> BaseProcess:
     """Start a child that runs `function(*args)` with these failpoints switched on."""
-    child = _context.Process(target=_run, args=(function, args, failpoints_on or {}), daemon=True)
+    # The fork server keeps the environment it was started with.
+    environment = {name: value for name, value in os.environ.items() if name.startswith(("AWS_", "OMNIGRAPH_"))}
+    child = _context.Process(target=_run, args=(function, args, failpoints_on or {}, environment), daemon=True)
     child.start()
     return child
 
@@ -82,7 +85,10 @@ def wait_for(path: Path, seconds: float = CHILD_SECONDS) -> None:
         time.sleep(0.005)
 
 
-def _run(function: Callable[..., object], args: tuple[Any, ...], actions: dict[str, str]) -> None:
+def _run(
+    function: Callable[..., object], args: tuple[Any, ...], actions: dict[str, str], environment: dict[str, str]
+) -> None:
+    os.environ.update(environment)
     with contextlib.ExitStack() as stack:
         for name, action in actions.items():
             stack.enter_context(failpoints.active(name, action))

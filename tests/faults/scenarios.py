@@ -30,6 +30,17 @@ def work(uri: str, branch: str) -> None:
     put_friends(store, {"bob": 7, "ada": 37}, [("ada", "bob"), ("bob", "ada")], branch)
 
 
+def write_on_and_on(uri: str, branch: str, name: str, acknowledged: str) -> None:
+    """Write a person and an edge to it, again and again, noting each write that was acknowledged."""
+    Path(f"{acknowledged}.{name}").touch()
+    store = open_store(uri)
+    with open(acknowledged, "a", buffering=1) as notes:
+        for number in range(10_000):
+            person = f"{name}-{number}"
+            put_friends(store, {person: number}, [("ada", person)], branch)
+            notes.write(f"{person}\n")
+
+
 def reopen(uri: str) -> None:
     """Recovery, to be killed."""
     open_store(uri)
@@ -63,9 +74,10 @@ SCENARIOS = [
 ]
 
 
-def make_graph(directory: Path, scenario: Scenario) -> tuple[str, GraphContent, GraphContent]:
-    """A fresh graph for a scenario: where it is, what it shows, and what it will show after the write."""
-    uri = str(directory / "graph")
+def make_graph(place: Path | str, scenario: Scenario) -> tuple[str, GraphContent, GraphContent]:
+    """A fresh graph for a scenario, in a directory or at a URI: where it is, what it shows, and what it will show after
+    the write."""
+    uri = str(place / "graph") if isinstance(place, Path) else place
     scenario.prepare(new_graph(uri))
     before, after = _expected(scenario)
     return uri, before, after

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from types import TracebackType
 
+from omnigraph.config import settings
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, NotFound
 from omnigraph.ledger import completion, snapshots
@@ -29,7 +30,7 @@ from omnigraph.ledger.values import MAIN, BranchRef, Snapshot
 from omnigraph.ledger.window import CommitWindows
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.lance_errors import TableNotFound
-from omnigraph.storage.leases import Leases
+from omnigraph.storage.leases import Leases, LeaseTimes
 from omnigraph.storage.objects import open_objects
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import Root, parse_root
@@ -45,7 +46,8 @@ class GraphStore:
         self.graph_id = ""
         self.objects = open_objects(root)
         self.tables = TableStore(root)
-        self.leases = Leases(root, self.objects)
+        times = LeaseTimes(settings().lease_seconds, settings().lease_renewal_seconds)
+        self.leases = Leases(root, self.objects, times)
         self.refs = Refs(self.objects)
         self.schemas = SchemaStore(self.objects)
         self.manifest = Manifest(self.tables)
