@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from omnigraph.ledger.recovery import RecoveryReport
     from omnigraph.ledger.store import GraphStore
     from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot
+    from omnigraph.maintain.optimize import MaintenanceResult
+    from omnigraph.maintain.tags import Tags
+    from omnigraph.maintain.workers import Workers
     from omnigraph.merge.changes import EntityChange
     from omnigraph.merge.diff import Diff
     from omnigraph.merge.feed import Page
@@ -406,6 +409,46 @@ class Graph:
         self._branch = wanted
         return head
 
+    # --- maintenance -----------------------------------------------------------------------------------------------
+
+    def ensure_indices(
+        self, branch: str | None = None, *, engine: str = "auto", actor: str | None = None
+    ) -> MaintenanceResult:
+        """Build the declared indexes that are missing and extend those that lag, in one commit."""
+        from omnigraph.maintain.optimize import ensure_indices
+
+        name = branch or self._branch
+        return ensure_indices(self._store, name, actor=actor or self._actor, workers=self._workers(engine, name))
+
+    def optimize(
+        self,
+        branch: str | None = None,
+        *,
+        tables: Collection[str] | None = None,
+        engine: str = "auto",
+        actor: str | None = None,
+        progress: Callable[[Any], None] | None = None,
+    ) -> MaintenanceResult:
+        """Compact small fragments and bring indexes up to date, all tables in one commit. Changes no data."""
+        from omnigraph.maintain.optimize import optimize
+
+        name = branch or self._branch
+        return optimize(
+            self._store,
+            name,
+            tables=tables,
+            actor=actor or self._actor,
+            workers=self._workers(engine, name),
+            progress=progress,
+        )
+
+    @property
+    def tags(self) -> Tags:
+        """Names for commits: `tags.create(name, target)`, `tags.list()`, `tags.delete(name)`."""
+        from omnigraph.maintain.tags import Tags
+
+        return Tags(self._store, self._branch, self._actor)
+
     # --- inside ----------------------------------------------------------------------------------------------------
 
     def _compile(self, source: str, name: str | None, schema_digest: str) -> CompiledQuery:
@@ -421,6 +464,17 @@ class Graph:
         if not isinstance(compiled, ReadQuery):
             raise BadRequest(f"`{compiled.name}` is a mutation; run it with `mutate`")
         return compiled
+
+    def _workers(self, engine: str, branch: str) -> Workers:
+        from omnigraph.maintain.workers import local_workers
+        from omnigraph.spark.engine import choose_engine
+
+        rows = max((pin.row_count for pin in self.snapshot(branch=branch).tables.values()), default=0)
+        if choose_engine(engine, table_rows=rows) == "local":
+            return local_workers()
+        from omnigraph.spark.compact import spark_workers
+
+        return spark_workers()
 
     def _engine(self, wanted: str, snapshot: Snapshot, compiled: Any) -> str:
         from omnigraph.spark.engine import choose_engine

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from omnigraph.maintain.workers import Workers
 from omnigraph.spark.progress import ProgressCallback, run_job
+from omnigraph.spark.session import spark_session
 from omnigraph.spark.spread import spread
 from omnigraph.storage.compaction import CompactionWork, run_compaction_task
 from omnigraph.storage.indexes import IndexWork, run_index_task
@@ -33,3 +35,14 @@ def run_index_tasks(
     with run_job(session, "index", progress) as job:
         job.step("building index segments")
         return spread(session, run_index_task, work)
+
+
+def spark_workers(session: SparkSession | None = None) -> Workers:
+    """Maintenance on executors: compaction tasks and index segments spread over the cores of the session."""
+    chosen = session or spark_session()
+    return Workers(
+        "spark",
+        lambda work: run_compaction_tasks(chosen, work),
+        lambda work: run_index_tasks(chosen, work),
+        parts=chosen.sparkContext.defaultParallelism,
+    )

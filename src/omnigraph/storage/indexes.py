@@ -19,7 +19,7 @@ from lance.dataset import Index, LanceDataset, LanceOperation
 from omnigraph.storage.filters import is_null, not_
 from omnigraph.storage.handles import Handles
 from omnigraph.storage.lance_errors import lance_errors
-from omnigraph.storage.reading import count
+from omnigraph.storage.reading import scan
 from omnigraph.storage.staging import staged
 from omnigraph.storage.values import IndexInfo, StagedWrite, TableVersion
 
@@ -72,7 +72,7 @@ class IndexWork:
 
 def index_name(column: str, kind: IndexKind) -> str:
     """The name under which the index of a column is kept."""
-    return f"{column}_{kind.name.lower()}"
+    return f"{column}_{IndexKind(kind).name.lower()}"
 
 
 def list_indexes(handles: Handles, table: TableVersion) -> list[IndexInfo]:
@@ -97,6 +97,7 @@ def list_indexes(handles: Handles, table: TableVersion) -> list[IndexInfo]:
 def index_state(handles: Handles, table: TableVersion, column: str, kind: IndexKind) -> IndexState:
     """What is missing for this index to cover the table version."""
     handle = handles.at(table)
+    kind = IndexKind(kind)
     name = index_name(column, kind)
     with lance_errors("reading the indexes of", table):
         found = [description for description in handle.describe_indices() if description.name == name]
@@ -104,8 +105,10 @@ def index_state(handles: Handles, table: TableVersion, column: str, kind: IndexK
         uncovered = tuple(sorted(_fragment_ids(handle) - covered))
         segments = len(found[0].segments) if found else 0
     trainable = True
-    if kind is IndexKind.VECTOR and uncovered and not segments:
-        trainable = count(handles, table, not_(is_null(column))) >= FEWEST_VECTORS
+    if kind is IndexKind.VECTOR and uncovered:
+        # Each segment is trained on its own vectors; too few are scanned until a compaction brings them together.
+        rows = scan(handles, table, columns=["_rowid"], filter=not_(is_null(column)), fragments=uncovered)
+        trainable = sum(batch.num_rows for batch in rows) >= FEWEST_VECTORS
     return IndexState(name, column, kind, segments, uncovered, trainable)
 
 
@@ -127,7 +130,7 @@ def plan_index(handles: Handles, table: TableVersion, column: str, kind: IndexKi
             table.version,
             handles.storage_options,
             column,
-            kind,
+            state.kind,
             state.name,
             tuple(share),
             max(1, sum(rows[fragment] for fragment in share) // ROWS_PER_PARTITION),
@@ -150,7 +153,7 @@ def stage_index_segments(
     handle = handles.at(table)
     built: list[Index] = [pickle.loads(segment) for segment in segments]
     with lance_errors(f"merging segments of the index of `{column}` of", table):
-        if len(built) > 1 and kind is not IndexKind.VECTOR:
+        if len(built) > 1 and kind != IndexKind.VECTOR:
             built = [handle.merge_existing_index_segments(built)]
         fresh = {fragment for index in built for fragment in index.fragment_ids}
         replaced = [old for old in _segments(handle, index_name(column, kind)) if fresh & set(old.fragment_ids)]
@@ -216,4 +219,4 @@ def _covered(description: lance.IndexDescription) -> set[int]:
 
 
 def _fragment_ids(handle: LanceDataset) -> set[int]:
-    return {fragment.fragment_id for fragment in handle.get_fragments()}
+    return set(handle.fragment_ids())

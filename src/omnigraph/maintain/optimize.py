@@ -1,0 +1,239 @@
+"""Optimize: compact, build and extend indexes, and publish all tables that changed in one commit. Changes no data.
+
+The heavy part runs outside the commit window. A table that a writer moved meanwhile is left out and reported; nothing
+to do means no commit. A branch works on the tables it owns: those it inherits are the business of their owner. Only a
+table that needs a compaction and has many rows that no index covers gets its indexes in a second commit, so that no
+writer waits for an index build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.config import settings
+from omnigraph.errors import RecoveryRequired, TableMoved
+from omnigraph.failpoints import declare, failpoint
+from omnigraph.ledger.attempts import RetryPolicy, WriteSession, run_write
+from omnigraph.ledger.intents import TableWrite, WriteIntent
+from omnigraph.ledger.recovery import heal
+from omnigraph.ledger.schema_lock import refuse_while_schema_is_applied
+from omnigraph.ledger.values import MAIN, GraphCommit, Snapshot, WriterKind
+from omnigraph.maintain.declared import DeclaredIndex, declared_indexes
+from omnigraph.maintain.layout import TableLayout, needs_work, prepare
+from omnigraph.maintain.workers import Workers, local_workers
+from omnigraph.storage.compaction import CompactionOptions
+from omnigraph.write.progress import ProgressCallback, ProgressReporter
+
+if TYPE_CHECKING:
+    from omnigraph.ledger.store import GraphStore
+
+declare("optimize.prepared", "Tables are compacted and segments are built; nothing is committed")
+
+
+@dataclass(frozen=True, slots=True)
+class TableReport:
+    """What maintenance did to one table. `skipped` says why nothing was done where something should have been."""
+
+    table_key: str
+    fragments_removed: int
+    fragments_added: int
+    indexes_built: tuple[str, ...]
+    pending_indexes: tuple[str, ...]
+    committed: bool
+    skipped: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {
+            "table_key": self.table_key,
+            "fragments_removed": self.fragments_removed,
+            "fragments_added": self.fragments_added,
+            "indexes_built": list(self.indexes_built),
+            "pending_indexes": list(self.pending_indexes),
+            "committed": self.committed,
+            "skipped": self.skipped,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceResult:
+    """What an optimize or an index build did. `commit` is the last one that it made, None when there was none."""
+
+    branch: str
+    tables: tuple[TableReport, ...]
+    commit: GraphCommit | None
+    engine: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data, the same on the command line and over HTTP."""
+        return {
+            "branch": self.branch,
+            "tables": [table.to_json() for table in self.tables],
+            "commit": self.commit.to_json() if self.commit else None,
+            "engine": self.engine,
+        }
+
+
+def optimize(
+    store: GraphStore,
+    branch: str = MAIN,
+    *,
+    tables: Collection[str] | None = None,
+    actor: str | None = None,
+    workers: Workers | None = None,
+    options: CompactionOptions | None = None,
+    progress: ProgressCallback | None = None,
+) -> MaintenanceResult:
+    """Compact and index the tables of a branch (or only `tables`), in one commit."""
+    refuse_pending_recovery(store, "optimize")
+    refuse_while_schema_is_applied(store, "optimize")
+    run = _Run(store, branch, actor, workers or local_workers(), options, tables, True, WriterKind.OPTIMIZE, progress)
+    return run.result()
+
+
+def ensure_indices(
+    store: GraphStore,
+    branch: str = MAIN,
+    *,
+    actor: str | None = None,
+    workers: Workers | None = None,
+    progress: ProgressCallback | None = None,
+) -> MaintenanceResult:
+    """Build the declared indexes that are missing and extend those that no longer cover everything, in one commit."""
+    kind = WriterKind.ENSURE_INDICES
+    return _Run(store, branch, actor, workers or local_workers(), None, None, False, kind, progress).result()
+
+
+def refuse_pending_recovery(store: GraphStore, operation: str) -> None:
+    """Maintenance works on a recovered graph only: what heals by itself is healed, anything else is refused."""
+    store.refuse_if_read_only(operation)
+    report = heal(store)
+    waiting = (*report.deferred, *report.live)
+    if waiting:
+        raise RecoveryRequired(
+            f"{operation}: {len(waiting)} unfinished writes ({', '.join(waiting[:3])}) have to be recovered first. "
+            "Reopen the graph for writing, or try again when the writers at work are done.",
+            waiting[0],
+        )
+
+
+class _Run:
+    """One run over the tables of a branch: prepare, commit, and once more for indexes that were left."""
+
+    def __init__(
+        self,
+        store: GraphStore,
+        branch: str,
+        actor: str | None,
+        workers: Workers,
+        options: CompactionOptions | None,
+        only: Collection[str] | None,
+        compact: bool,
+        kind: WriterKind,
+        progress: ProgressCallback | None,
+    ) -> None:
+        self._store = store
+        self._branch = branch
+        self._actor = actor
+        self._workers = workers
+        self._options = options
+        self._only = frozenset(only) if only is not None else None
+        self._compact = compact
+        self._kind = kind
+        self._progress = ProgressReporter(kind.value.lower(), progress)
+        self._reports: dict[str, TableLayout] = {}
+
+    def result(self) -> MaintenanceResult:
+        commit = self._round(self._kind, self._compact)
+        left = [key for key, report in self._reports.items() if report.indexes_left]
+        if left:
+            self._only = frozenset(left)
+            commit = self._round(WriterKind.ENSURE_INDICES, compact=False) or commit
+        self._progress.tell("done", finished=True)
+        reports = tuple(_report(self._reports[key]) for key in sorted(self._reports))
+        return MaintenanceResult(self._branch, reports, commit, self._workers.engine)
+
+    def _round(self, kind: WriterKind, compact: bool) -> GraphCommit | None:
+        try:
+            return self._commit(kind, compact, frozenset())
+        except TableMoved as moved:
+            # A writer was faster on one table: leave that one out, once, and report it.
+            key = moved.mismatch.table_key
+            commit = self._commit(kind, compact, frozenset({key}))
+            self._reports[key] = TableLayout(key, skipped="MovedByWriter")
+            return commit
+
+    def _commit(self, kind: WriterKind, compact: bool, leave_out: frozenset[str]) -> GraphCommit | None:
+        def prepare_all(base: Snapshot, session: WriteSession) -> WriteIntent | None:
+            writes = self._prepare(base, session, compact, leave_out)
+            if not writes:
+                return None
+            failpoint("optimize.prepared")
+            return session.intent(kind, base, writes, changes_data=False)
+
+        commit = run_write(
+            self._store,
+            self._branch,
+            prepare_all,
+            actor=self._actor,
+            retry=RetryPolicy.SURFACE,
+            operation=kind.value.lower(),
+        )
+        if commit is not None:
+            for report in self._reports.values():
+                report.committed = report.committed or bool(report.fragments_removed or report.indexes_built)
+        return commit
+
+    def _prepare(
+        self, base: Snapshot, session: WriteSession, compact: bool, leave_out: frozenset[str]
+    ) -> list[TableWrite]:
+        catalog = self._store.catalog(base.schema_digest)
+        wanted: list[tuple[str, tuple[DeclaredIndex, ...]]] = []
+        for type_ in catalog.types():
+            key = type_.table_key
+            owned = base.pin(key).owner == session.branch.incarnation
+            if not owned or key in leave_out or (self._only is not None and key not in self._only):
+                continue
+            declared = declared_indexes(type_)
+            self._reports[key] = TableLayout(key)
+            if needs_work(self._store, base.pin(key), declared, self._options, compact):
+                wanted.append((key, declared))
+
+        def one(entry: tuple[str, tuple[DeclaredIndex, ...]]) -> TableWrite | None:
+            key, declared = entry
+            self._progress.tell(f"{key}")
+            return prepare(
+                self._store,
+                session,
+                base.pin(key),
+                declared,
+                self._reports[key],
+                self._workers,
+                self._options,
+                compact,
+            )
+
+        return [write for write in _in_parallel(one, wanted) if write is not None]
+
+
+def _in_parallel(
+    work: Callable[[tuple[str, tuple[DeclaredIndex, ...]]], TableWrite | None],
+    entries: list[tuple[str, tuple[DeclaredIndex, ...]]],
+) -> Iterable[TableWrite | None]:
+    if len(entries) < 2:
+        return [work(entry) for entry in entries]
+    with ThreadPoolExecutor(min(settings().maintenance_concurrency, len(entries)), "omnigraph-maintain") as pool:
+        return list(pool.map(work, entries))
+
+
+def _report(layout: TableLayout) -> TableReport:
+    return replace(
+        TableReport(layout.table_key, 0, 0, (), (), layout.committed, layout.skipped),
+        fragments_removed=layout.fragments_removed,
+        fragments_added=layout.fragments_added,
+        indexes_built=tuple(layout.indexes_built),
+        pending_indexes=tuple(layout.pending_indexes),
+    )

@@ -1,0 +1,49 @@
+"""Tags: names for commits that stay readable; `cleanup` keeps what they need."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from omnigraph.diagnostics import did_you_mean
+from omnigraph.errors import Conflict, NotFound
+from omnigraph.ledger.names import check_branch_name
+from omnigraph.ledger.refs import TagRef
+from omnigraph.ledger.snapshots import Target
+
+if TYPE_CHECKING:
+    from omnigraph.ledger.store import GraphStore
+
+
+class Tags:
+    """The tags of one graph: create, list, delete."""
+
+    def __init__(self, store: GraphStore, branch: str, actor: str | None) -> None:
+        self._store = store
+        self._branch = branch
+        self._actor = actor
+
+    def create(self, name: str, target: Target = None, *, actor: str | None = None) -> TagRef:
+        """Name the commit of a target: a branch, a commit, another tag; by default the head of the handle's branch."""
+        self._store.refuse_if_read_only("tag create")
+        check_branch_name(name, "tag create")
+        if self._store.refs.get(name) is not None:
+            raise Conflict(f"tag create: there is a branch `{name}`; a name can stand for one thing only", tag=name)
+        commit = self._store.snapshot(target, branch=self._branch).head
+        tag = TagRef(name, commit.graph_commit_id, actor or self._actor, time.time_ns() // 1000)
+        if not self._store.refs.create_tag(tag):
+            raise Conflict(
+                f"tag create: there is a tag `{name}` already; delete it first, or choose another name", tag=name
+            )
+        return tag
+
+    def list(self) -> list[TagRef]:
+        """All tags, sorted by name."""
+        return self._store.refs.tags()
+
+    def delete(self, name: str) -> None:
+        """Remove a tag. The commit stays until `cleanup`."""
+        self._store.refuse_if_read_only("tag delete")
+        if not self._store.refs.delete_tag(name):
+            hint = did_you_mean(name, [tag.name for tag in self.list()])
+            raise NotFound(f"tag delete: there is no tag `{name}`{f'; {hint}' if hint else ''}", tag=name)
