@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-MAX_SOURCE_LENGTH = 1_000_000
+MAX_SOURCE_LENGTH = 400_000
 """Characters in one `.pg` text."""
 
 MAX_TYPE_NESTING = 16
