@@ -1,8 +1,8 @@
 """Named places where a test can make a crash happen.
 
 Between any two steps that a crash could separate stands a call `failpoint("name")`. When nothing is switched on it
-costs one check of a module-level flag. Switched on, it raises, kills the process, pauses or sleeps, so that every row of
-the recovery table is tested by a real crash at the real place.
+costs one check of a module-level flag. Switched on, it raises, kills the process, pauses or sleeps, so that every row
+of the recovery table is tested by a real crash at the real place.
 
 Each package declares its own names at import (`declare`), so the list is complete and a misspelt name is found out:
 `OMNIGRAPH_FAILPOINTS="name=raise;other=kill:2;third=pause:/path/to/file"` with an unknown name is an error, raised the

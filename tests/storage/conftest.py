@@ -36,8 +36,8 @@ def make_root(kind: str, directory: Path, request: pytest.FixtureRequest) -> Roo
 
 @pytest.fixture(scope="session")
 def other_process(s3_server: str) -> Iterator[Pool]:
-    """Another process that knows the S3 server, started once: importing Lance anew takes seconds."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
+    """Two other processes that know the S3 server, started once: importing Lance anew takes seconds."""
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
         yield pool
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from multiprocessing.pool import Pool
 
 import pyarrow as pa
 import pytest
@@ -17,7 +16,7 @@ from omnigraph.failpoints import FailpointError, active
 from omnigraph.storage.constants import OPERATION_ID_PROPERTY
 from omnigraph.storage.indexes import IndexKind
 from omnigraph.storage.tables import TableStore
-from omnigraph.storage.uri import parse_root
+from omnigraph.storage.uri import Root, parse_root
 from omnigraph.storage.values import StagedWrite, TableVersion
 from tests.storage.conftest import PEOPLE, people
 
@@ -186,16 +185,13 @@ def _add_own_rows(path: str, name: str, count: int) -> None:
         done += 1
 
 
-def test_racing_processes_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
-    tables = TableStore(parse_root(tmp_path))
+def test_racing_processes_lose_nothing_and_repeat_nothing(root: Root, other_process: Pool) -> None:
+    tables = TableStore(root)
     tables.create("t", PEOPLE)
-    spawn = multiprocessing.get_context("spawn")
-    workers = [spawn.Process(target=_add_own_rows, args=(str(tmp_path), f"p{number}", 6)) for number in range(3)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(120)
-        assert worker.exitcode == 0
+    others = [other_process.apply_async(_add_own_rows, (root.uri, f"p{number}", 6)) for number in range(2)]
+    _add_own_rows(root.uri, "p2", 6)
+    for other in others:
+        other.get(timeout=120)
     head = tables.head("t")
     assert head.version == 19
     ids = tables.scan_table(head)["id"].to_pylist()

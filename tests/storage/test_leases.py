@@ -17,9 +17,10 @@ from omnigraph.errors import Busy, LeaseLost
 from omnigraph.storage.leases import Leases, LeaseTimes
 from omnigraph.storage.objects import ObjectStore, open_objects
 from omnigraph.storage.uri import parse_root
+from tests.storage.processes import hold_lease, take_turns
 
-SHORT = LeaseTimes(lease_seconds=0.6, renewal_seconds=0.1, clock_skew_seconds=0.1)
-NEVER_RENEWED = LeaseTimes(lease_seconds=0.3, renewal_seconds=60, clock_skew_seconds=0.1)
+SHORT = LeaseTimes(lease_seconds=2.0, renewal_seconds=0.2, clock_skew_seconds=0.1)
+NEVER_RENEWED = LeaseTimes(lease_seconds=0.8, renewal_seconds=60, clock_skew_seconds=0.1)
 
 
 def leases_of(objects: ObjectStore, times: LeaseTimes = SHORT) -> Leases:
@@ -127,7 +128,7 @@ class TestWithExpiry:
     def test_a_held_lease_is_renewed(self, store: ObjectStore) -> None:
         leases = leases_of(store)
         with leases.acquire("a", "me") as held:
-            time.sleep(1.2)
+            time.sleep(2.6)
             held.check()
             with pytest.raises(Busy):
                 leases.acquire("a", "you", wait=0)
@@ -135,7 +136,7 @@ class TestWithExpiry:
     def test_a_holder_paused_past_its_time_is_found_out(self, store: ObjectStore) -> None:
         paused = leases_of(store, NEVER_RENEWED).acquire("a", "paused")
         paused.check()
-        successor = leases_of(store).acquire("a", "successor", wait=5)
+        successor = leases_of(store).acquire("a", "successor", wait=30)
         assert successor.token > paused.token
         with pytest.raises(LeaseLost, match="paused"):
             paused.check()
@@ -147,7 +148,7 @@ class TestWithExpiry:
         self, store: ObjectStore
     ) -> None:
         paused = leases_of(store, NEVER_RENEWED).acquire("a", "paused")
-        time.sleep(0.35)
+        time.sleep(0.85)
         with pytest.raises(LeaseLost):
             paused.check()
 
@@ -159,7 +160,7 @@ class TestWithExpiry:
 
     def test_an_expired_lease_has_no_live_holder_and_is_taken_by_one_only(self, store: ObjectStore) -> None:
         leases_of(store, NEVER_RENEWED).acquire("a", "gone")
-        time.sleep(0.45)
+        time.sleep(1.0)
         assert leases_of(store).is_live("a") is None
         won = []
 
@@ -176,18 +177,11 @@ class TestWithExpiry:
         won[0].release()
 
 
-def _hold(path: str, name: str, ready: str) -> None:
-    root = parse_root(path)
-    Leases(root, open_objects(root)).acquire(name, "child", wait=0)
-    Path(ready).touch()
-    time.sleep(120)
-
-
 def test_a_killed_process_frees_its_lock(tmp_path: Path) -> None:
     root = parse_root(tmp_path / "graph")
     leases = Leases(root, open_objects(root))
     ready = tmp_path / "ready"
-    child = multiprocessing.get_context("spawn").Process(target=_hold, args=(root.path, "a", str(ready)))
+    child = multiprocessing.get_context("spawn").Process(target=hold_lease, args=(root.path, "a", str(ready)))
     child.start()
     deadline = time.monotonic() + 60
     while not ready.exists() and time.monotonic() < deadline:
@@ -245,25 +239,14 @@ def test_a_lock_whose_file_was_removed_is_lost(tmp_path: Path) -> None:
     held.release()
 
 
-def _take_turns(path: str, turns: int) -> None:
-    root = parse_root(path)
-    leases = Leases(root, open_objects(root))
-    for _ in range(turns):
-        with leases.acquire("a", f"process {os.getpid()}", wait=60):
-            counter = Path(path, "counter")
-            value = int(counter.read_text())
-            time.sleep(0.001)
-            counter.write_text(str(value + 1))
-
-
 def test_processes_take_turns_though_each_release_removes_the_file(tmp_path: Path) -> None:
     """The race between removing a lock file and locking it would show as a lost count."""
     (tmp_path / "counter").write_text("0")
     spawn = multiprocessing.get_context("spawn")
-    workers = [spawn.Process(target=_take_turns, args=(str(tmp_path), 60)) for _ in range(3)]
+    workers = [spawn.Process(target=take_turns, args=(str(tmp_path), 40)) for _ in range(3)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join(90)
         assert worker.exitcode == 0
-    assert (tmp_path / "counter").read_text() == "180"
+    assert (tmp_path / "counter").read_text() == "120"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,9 @@ from omnigraph.errors import BadRequest, StorageError, StorageKind
 from omnigraph.storage.object_errors import LostPrecondition, ObjectExists, ObjectNotFound
 from omnigraph.storage.objects import ObjectStore, open_objects
 from omnigraph.storage.os_locks import exclusive
+from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import parse_root
+from tests.storage.processes import add_to_counter, try_without_permission
 
 
 def test_an_acknowledged_write_is_fully_readable(objects: ObjectStore) -> None:
@@ -114,23 +117,11 @@ def test_put_if_match_is_a_compare_and_swap_between_threads(objects: ObjectStore
     assert objects.get("counter")[0] == b"24"
 
 
-def _add_from_another_process(uri: str, times: int) -> None:
-    objects = open_objects(parse_root(uri))
-    for _ in range(times):
-        while True:
-            data, token = objects.get("counter")
-            try:
-                objects.put_if_match("counter", str(int(data) + 1).encode(), token)
-            except LostPrecondition:
-                continue
-            break
-
-
 def test_put_if_match_is_a_compare_and_swap_between_processes_on_local_disk(tmp_path: Path) -> None:
     objects = open_objects(parse_root(tmp_path))
     objects.put("counter", b"0")
     spawn = multiprocessing.get_context("spawn")
-    workers = [spawn.Process(target=_add_from_another_process, args=(str(tmp_path), 40)) for _ in range(3)]
+    workers = [spawn.Process(target=add_to_counter, args=(str(tmp_path), 40)) for _ in range(3)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -181,22 +172,6 @@ def test_a_missing_object_is_not_found(objects: ObjectStore) -> None:
         objects.get("nothing")
 
 
-def _denied(path: str, results: multiprocessing.Queue[str]) -> None:
-    os.seteuid(65534)
-    objects = open_objects(parse_root(path))
-    for call in (
-        lambda: objects.get("a"),
-        lambda: objects.put("b", b""),
-        lambda: objects.list(""),
-        lambda: objects.delete("a"),
-    ):
-        try:
-            call()
-            results.put("allowed")
-        except StorageError as error:
-            results.put(f"{error.storage_kind.value}: {error.message}")
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody who may not read")
 def test_a_permission_error_is_loud(tmp_path: Path) -> None:
     store = tmp_path / "closed"
@@ -204,7 +179,7 @@ def test_a_permission_error_is_loud(tmp_path: Path) -> None:
     store.chmod(0o700)
     spawn = multiprocessing.get_context("spawn")
     results: multiprocessing.Queue[str] = spawn.Queue()
-    process = spawn.Process(target=_denied, args=(str(store), results))
+    process = spawn.Process(target=try_without_permission, args=(str(store), results))
     process.start()
     found = [results.get(timeout=60) for _ in range(4)]
     process.join(60)
@@ -227,6 +202,41 @@ def test_listing_leaves_out_temporary_files_and_locks(tmp_path: Path) -> None:
     objects.put("a/1", b"x")
     (tmp_path / "a" / "2#1").write_bytes(b"half")
     assert [entry.path for entry in objects.list()] == ["a/1"]
+
+
+def test_files_of_a_writer_that_died_are_removed_when_old(tmp_path: Path) -> None:
+    objects = open_objects(parse_root(tmp_path))
+    objects.put("a/1", b"x")
+    half = tmp_path / "a" / "2#1"
+    half.write_bytes(b"half")
+    assert objects.remove_temporaries(older_than=60) == 0
+    os.utime(half, (0, 0))
+    assert objects.remove_temporaries(older_than=60) == 1
+    assert objects.get("a/1")[0] == b"x"
+
+
+@pytest.mark.slow
+@pytest.mark.s3
+def test_a_store_that_does_not_answer_is_a_transient_error_within_bounds(
+    s3_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    root = parse_root("s3://nobody/there")
+    started = time.monotonic()
+    with pytest.raises(StorageError) as silent:
+        open_objects(root).get("a")
+    assert silent.value.storage_kind is StorageKind.TRANSIENT
+    with pytest.raises(StorageError) as no_table:
+        TableStore(root).head("t")
+    assert no_table.value.storage_kind is StorageKind.TRANSIENT
+    assert time.monotonic() - started < 90
+
+
+@pytest.mark.s3
+def test_a_bucket_that_does_not_exist_is_no_missing_object(s3_server: str) -> None:
+    objects = open_objects(parse_root("s3://no-such-bucket-here/x"))
+    with pytest.raises(StorageError):
+        objects.put("a", b"")
 
 
 def test_delete_and_delete_prefix_are_idempotent(objects: ObjectStore) -> None:

@@ -49,11 +49,13 @@ def test_what_is_no_place_for_a_graph_is_refused(text: str) -> None:
 
 def test_options_come_from_the_usual_variables() -> None:
     root = parse_root("s3://bucket/x")
-    assert root.storage_options({}) == {"aws_region": "us-east-1"}
+    retries = {"client_max_retries": "6", "client_retry_timeout": "30"}
+    assert root.storage_options({}) == {"aws_region": "us-east-1", **retries}
     assert root.storage_options({"AWS_ENDPOINT_URL": "http://localhost:9", "AWS_DEFAULT_REGION": "eu"}) == {
         "aws_endpoint": "http://localhost:9",
         "allow_http": "true",
         "aws_region": "eu",
+        **retries,
     }
     assert (
         root.storage_options({"AWS_ENDPOINT_URL_S3": "https://a", "AWS_ENDPOINT_URL": "https://b"})["aws_endpoint"]

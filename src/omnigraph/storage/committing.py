@@ -43,7 +43,7 @@ def commit_staged(
     transaction: Transaction = write.transaction
     transaction.transaction_properties = {**(extra_properties or {}), OPERATION_ID_PROPERTY: operation_id}
     transaction.operation = guarded(handle, transaction.operation)
-    refuse_if_moved(handle, write.base)
+    refuse_if_moved(handles, write.base)
     failpoint("storage.commit.before")
     landed = _commit(handles, handle, write.base, transaction)
     failpoint("storage.commit.after")
@@ -59,7 +59,7 @@ def restore(handles: Handles, target: TableVersion, expected_head: int, operatio
     """
     base = target.at(expected_head)
     handle = handles.at(base)
-    refuse_if_moved(handle, base)
+    refuse_if_moved(handles, base)
     transaction = Transaction(
         expected_head,
         LanceOperation.Restore(target.version),
@@ -81,19 +81,19 @@ def guarded(handle: LanceDataset, operation: LanceOperation.BaseOperation) -> La
         )
     if not isinstance(operation, LanceOperation.Update):
         return operation
-    first = next(iter(handle.get_fragments()), None)
+    first = min(handle.fragment_ids(), default=None)
     if first is None:
         return LanceOperation.Overwrite(handle.lance_schema, list(operation.new_fragments))
     touched = {fragment.id for fragment in operation.updated_fragments} | set(operation.removed_fragment_ids)
-    if first.fragment_id not in touched:
-        operation.updated_fragments = [*operation.updated_fragments, first.metadata]
+    if first not in touched:
+        operation.updated_fragments = [*operation.updated_fragments, handle.get_fragment(first).metadata]
     return operation
 
 
-def refuse_if_moved(handle: LanceDataset, base: TableVersion) -> None:
+def refuse_if_moved(handles: Handles, base: TableVersion) -> None:
     """Raise `Conflict` when the newest version of the line is not the one a write was prepared on."""
     with lance_errors("looking up the newest version of", base.location):
-        newest = int(handle.latest_version)
+        newest = handles.newest_version(base)
     if newest != base.version:
         raise Conflict(
             f"{base.location} is at version {newest} and the write was prepared on {base.version}: another writer came "
@@ -121,7 +121,7 @@ def _commit(handles: Handles, handle: LanceDataset, base: TableVersion, transact
             actual=landed.version - 1,
             landed_version=landed.version,
         )
-    handles.remember(landed, committed)
+    handles.landed(landed, committed)
     return landed
 
 

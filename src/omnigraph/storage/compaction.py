@@ -113,7 +113,7 @@ def commit_compaction(handles: Handles, staged: StagedCompaction) -> TableVersio
     When it loses a race, Lance may have moved HEAD by the reservation already, which changes no rows.
     """
     base = staged.base
-    refuse_if_moved(handles.at(base), base)
+    refuse_if_moved(handles, base)
     failpoint("storage.compaction.before")
     handles.called("commit", base.location)
     # A handle of its own: Lance moves the one it is given.

@@ -25,6 +25,13 @@ LEASE_CLOCK_SKEW_SECONDS: Final = 2.0
 LEASE_WAIT_SECONDS: Final = 20.0
 """How long `acquire` waits for a lease that somebody alive holds."""
 
+STORE_RETRIES: Final = 6
+"""How often a request to an object store is tried again before it fails. The libraries' own default would keep a caller
+waiting for minutes when the address is wrong."""
+
+STORE_RETRY_SECONDS: Final = 30
+"""How long such retries may take in all."""
+
 LOCKS_DIRECTORY: Final = "__locks"
 """Leases live here, on every kind of store."""
 

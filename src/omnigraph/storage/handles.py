@@ -20,6 +20,7 @@ from lance.dataset import LanceDataset
 from omnigraph.errors import BadRequest
 from omnigraph.storage.constants import HANDLE_CACHE_SIZE
 from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.newest import NewestVersions
 from omnigraph.storage.uri import Root, Scheme, clean_path
 from omnigraph.storage.values import TableVersion
 
@@ -38,6 +39,7 @@ class Handles:
         self._session = lance.Session()
         self._cache_size = max(1, cache_size)
         self._cached: OrderedDict[TableVersion, LanceDataset] = OrderedDict()
+        self._newest = NewestVersions(root)
         self._lock = threading.Lock()
 
     def uri(self, location: str, branch: str | None) -> str:
@@ -64,12 +66,32 @@ class Handles:
 
     def newest(self, location: str, branch: str | None) -> LanceDataset:
         """The handle of the newest version of one line, always looked up afresh."""
+        line = self.uri(location, branch)
+        known = self._newest.known(line)
+        if known is not None:
+            return self.at(TableVersion(clean_path(location), branch, known))
+        changed = self._newest.changed(line)
         self.called("open", location)
         with lance_errors("opening", f"{location}@{branch}" if branch else location):
-            opened = lance.dataset(
-                self.uri(location, branch), storage_options=self._storage_options, session=self._session
-            )
+            opened = lance.dataset(line, storage_options=self._storage_options, session=self._session)
+        self._newest.note(line, changed, int(opened.version))
         return self.remember(TableVersion(clean_path(location), branch, int(opened.version)), opened)
+
+    def newest_version(self, version: TableVersion) -> int:
+        """The newest version of the line that `version` is on, looked up afresh."""
+        line = self.uri(version.location, version.branch)
+        known = self._newest.known(line)
+        if known is None:
+            changed = self._newest.changed(line)
+            known = int(self.at(version).latest_version)
+            self._newest.note(line, changed, known)
+        return known
+
+    def landed(self, version: TableVersion, handle: LanceDataset) -> None:
+        """Take note of a version that was just committed."""
+        line = self.uri(version.location, version.branch)
+        self._newest.note(line, self._newest.changed(line), version.version)
+        self.remember(version, handle)
 
     def private(self, version: TableVersion) -> LanceDataset:
         """A handle of a pinned version that no other thread has.

@@ -12,9 +12,12 @@ writes, as it may lose Lance's own.
 from __future__ import annotations
 
 import hashlib
+import os
+import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +25,13 @@ import obstore
 from obstore.store import LocalStore, MemoryStore, S3Store
 
 from omnigraph.errors import StorageKind
-from omnigraph.storage.constants import OS_LOCK_DIRECTORY
+from omnigraph.storage.constants import OS_LOCK_DIRECTORY, STORE_RETRIES, STORE_RETRY_SECONDS
 from omnigraph.storage.object_errors import LostPrecondition, ObjectNotFound, storage_errors
 from omnigraph.storage.os_locks import exclusive
 from omnigraph.storage.uri import Root, Scheme, clean_path
 
 _LOCK_FILES = 64
+_TEMPORARY = re.compile(r"#\d+$")
 
 _memory_stores: dict[str, MemoryStore] = {}
 
@@ -164,6 +168,23 @@ class ObjectStore:
             self.delete(entry.path)
         return len(found)
 
+    def remove_temporaries(self, older_than: float) -> int:
+        """Remove files that a process which died was writing, once they are this many seconds old; how many.
+
+        Only local disk has such files (`name#1`): they are never listed and never read.
+        """
+        if not self._local:
+            return 0
+        removed = 0
+        with storage_errors("removing temporary files below", self.root.uri):
+            for directory, _, names in os.walk(self.root.path):
+                for name in names:
+                    path = Path(directory, name)
+                    if _TEMPORARY.search(name) and time.time() - path.stat().st_mtime > older_than:
+                        path.unlink(missing_ok=True)
+                        removed += 1
+        return removed
+
     def _lost(self, path: str) -> LostPrecondition:
         return LostPrecondition(
             f"{self._shown(path)} was changed by somebody else; read it again and retry", StorageKind.PRECONDITION
@@ -211,9 +232,15 @@ def _open_store(root: Root) -> Any:
         return LocalStore(prefix=root.path, mkdir=True)
     if root.scheme is Scheme.MEMORY:
         return _memory_stores.setdefault(root.path, MemoryStore())
-    options = {key.removeprefix("aws_"): value for key, value in root.storage_options().items()}
-    client_options = {"allow_http": True} if options.pop("allow_http", "") in ("true", "1", "True", "yes") else None
-    return S3Store(root.bucket, prefix=root.prefix or None, config=options, client_options=client_options)
+    options = root.storage_options()
+    allow_http = options.get("allow_http", "").lower() in ("true", "1", "yes")
+    return S3Store(
+        root.bucket,
+        prefix=root.prefix or None,
+        config={key.removeprefix("aws_"): value for key, value in options.items() if key.startswith("aws_")},
+        client_options={"allow_http": True} if allow_http else None,
+        retry_config={"max_retries": STORE_RETRIES, "retry_timeout": timedelta(seconds=STORE_RETRY_SECONDS)},
+    )
 
 
 def _is_lock_file(path: str) -> bool:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from urllib.parse import unquote, urlsplit
 
 from omnigraph.errors import BadRequest
+from omnigraph.storage.constants import STORE_RETRIES, STORE_RETRY_SECONDS
 
 
 class Scheme(StrEnum):
@@ -82,6 +83,8 @@ class Root:
         if options.get("aws_endpoint", "").startswith("http://"):
             options.setdefault("allow_http", "true")
         options.setdefault("aws_region", "us-east-1")
+        options["client_max_retries"] = str(STORE_RETRIES)
+        options["client_retry_timeout"] = str(STORE_RETRY_SECONDS)
         return options
 
 
