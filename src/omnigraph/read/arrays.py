@@ -42,8 +42,10 @@ def factorize(columns: list[Codes], length: int) -> tuple[Codes, Codes]:
     key = columns[0]
     for column in columns[1:]:
         key = paired(key, column)
-    _, first, numbers = np.unique(key, return_index=True, return_inverse=True)
-    return numbers.astype(np.int64), first.astype(np.int64)
+    distinct, numbers = distinct_codes(key)
+    first = np.empty(len(distinct), dtype=np.int64)
+    first[numbers[::-1]] = np.arange(length - 1, -1, -1, dtype=np.int64)
+    return numbers, first
 
 
 def paired(left: Codes, right: Codes) -> Codes:
@@ -79,11 +81,12 @@ def distinct_codes(codes: Codes) -> tuple[Codes, Codes]:
     """The distinct codes in order, and for each code its place among them."""
     if len(codes) < 2 or bool(np.all(codes[1:] > codes[:-1])):
         return codes, np.arange(len(codes), dtype=np.int64)
-    size = int(codes.max()) + 1
+    low = int(codes.min())
+    size = int(codes.max()) - low + 1
     if size > 8 * len(codes):
         distinct, inverse = np.unique(codes, return_inverse=True)
         return distinct, inverse.astype(np.int64)
     there = np.zeros(size, dtype=bool)
-    there[codes] = True
-    distinct = np.flatnonzero(there).astype(np.int64)
-    return distinct, (np.cumsum(there) - 1)[codes]
+    there[codes - low] = True
+    distinct = np.flatnonzero(there).astype(np.int64) + low
+    return distinct, (np.cumsum(there) - 1)[codes - low]

@@ -20,6 +20,8 @@ from omnigraph.read.tables import TableReader
 from omnigraph.read.text_index import TextIndex, build_text_index
 from omnigraph.read.topology import Alignment, Topology, align, build_topology
 
+SPENT_STATES = 256
+
 
 def _nbytes(value: Any) -> int:
     return int(value.nbytes)
@@ -37,6 +39,8 @@ class ReadCaches:
     lengths: SingleFlightCache[Any] = field(init=False)
     plans: SingleFlightCache[Any] = field(init=False)
     indexed: SingleFlightCache[frozenset[str]] = field(init=False)
+    spent: dict[Hashable, float] = field(default_factory=dict)
+    """What look-ups in an edge table have cost so far, by its state, in rough microseconds."""
 
     def __post_init__(self) -> None:
         entries = settings().topology_cache
@@ -72,6 +76,10 @@ class ReadCaches:
         key = (reader.state(table_key), name)
         return self.columns.get(key, lambda: combined(reader.scan(table_key, [name]).column(name)))
 
+    def has_room_for(self, reader: TableReader, table_key: str, name: str) -> bool:
+        """Whether a whole column is small enough to be kept beside others."""
+        return reader.row_count(table_key) * reader.width(table_key, name) * 2 <= settings().column_cache
+
     def cached_column(self, state: Hashable, name: str) -> pa.Array | None:
         """A whole column, if somebody has read it already."""
         return self.columns.peek((state, name))
@@ -88,6 +96,12 @@ class ReadCaches:
         """The tokens of every value of a text column."""
         key = (reader.state(table_key), name)
         return self.texts.get(key, lambda: build_text_index(reader.batches(table_key, [name])))
+
+    def spend(self, state: Hashable, cost: float) -> None:
+        """Note what a look-up has cost. Only the last few states are remembered."""
+        self.spent[state] = self.spent.pop(state, 0.0) + cost
+        while len(self.spent) > SPENT_STATES:
+            self.spent.pop(next(iter(self.spent)), None)
 
     def report(self) -> dict[str, CacheReport]:
         """Size and use of each cache."""

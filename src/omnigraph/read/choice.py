@@ -1,7 +1,8 @@
 """Which form each edge type of a plan is followed in, by cost, and which tables are numbered as a whole because of it.
 
-Costs are rough microseconds. A topology that is in the cache costs nothing, so the first broad query pays for the
-narrow ones after it.
+Costs are rough microseconds. A topology that is in the cache costs nothing. One that is not is built when it pays for
+this query alone, or when look-ups of earlier queries on the same table have already cost as much as the building would:
+so nobody ever pays more than twice what the better choice would have cost.
 """
 
 from __future__ import annotations
@@ -31,8 +32,12 @@ LOOKUP_NODE = 15.0
 """Each node that is asked for."""
 SCAN_EDGE = 0.1
 """Each edge, when there is no index to ask."""
+FOUND_EDGE = 2.0
+"""Each edge that comes back: its ids are text and have to be numbered."""
 BUILD_EDGE = 0.4
 """Each edge, to build the adjacency."""
+SEARCHED_SHARE = 64
+"""A ranking over one row in so many is computed from the column in memory."""
 READ_ID = 0.5
 """Each node, to read and sort the ids."""
 
@@ -71,7 +76,8 @@ def choose(plan: Plan, reader: TableReader, catalog: Catalog, caches: ReadCaches
         own = [step for step in steps if step.edge == edge]
         indexed = sum(_indexed_cost(step, reader) for step in own)
         csr = _csr_cost(edge, reader, catalog, caches)
-        by_cost = TraversalMode.CSR if csr <= indexed else TraversalMode.INDEXED
+        spent = caches.spent.get(reader.state(edge), 0.0)
+        by_cost = TraversalMode.CSR if csr <= indexed + spent else TraversalMode.INDEXED
         mode = TraversalMode.CSR if edge in ranked_by_text else forced or by_cost
         choices[edge] = EdgeChoice(mode, indexed, csr, forced is not None)
     in_memory = set(ranked_by_text)
@@ -79,21 +85,32 @@ def choose(plan: Plan, reader: TableReader, catalog: Catalog, caches: ReadCaches
         if choice.mode is TraversalMode.CSR:
             in_memory |= {edge, *_node_tables(edge, catalog)}
     for step in every_step(plan.steps):
-        if isinstance(step, ScanStep) and any(isinstance(p, ir.TextMatch) for p in step.filters):
+        if isinstance(step, ScanStep) and _wants_all(step, plan, reader, caches):
             in_memory.add(step.table_key)
     return Choices(choices, frozenset(in_memory))
 
 
+def _wants_all(step: ScanStep, plan: Plan, reader: TableReader, caches: ReadCaches) -> bool:
+    """Whether a scanned table is better numbered as a whole: it is already, or a search looks at a good part of it."""
+    if caches.nodes.peek(reader.state(step.table_key)) is not None:
+        return True
+    if any(isinstance(predicate, ir.TextMatch) for predicate in step.filters):
+        return True
+    ranked = {ranking.var for operator in plan.upper for ranking in rankings(operator)}
+    return step.var in ranked and step.rows * SEARCHED_SHARE >= reader.row_count(step.table_key)
+
+
+def rankings(operator: ir.Operator) -> tuple[ir.Nearest | ir.Bm25, ...]:
+    """The rankings that an operator computes."""
+    if isinstance(operator, ir.Rank):
+        return (operator.ranking,)
+    return (operator.ranking.first, operator.ranking.second) if isinstance(operator, ir.Fuse) else ()
+
+
 def _ranked_by_text(plan: Plan) -> set[str]:
     """Tables whose texts are scored: the scores need the statistics of the whole column."""
-    found: set[str] = set()
-    for operator in plan.upper:
-        if isinstance(operator, ir.Rank) and isinstance(operator.ranking, ir.Bm25):
-            found.add(operator.ranking.table_key)
-        if isinstance(operator, ir.Fuse):
-            both = (operator.ranking.first, operator.ranking.second)
-            found |= {ranking.table_key for ranking in both if isinstance(ranking, ir.Bm25)}
-    return found
+    every = [ranking for operator in plan.upper for ranking in rankings(operator)]
+    return {ranking.table_key for ranking in every if isinstance(ranking, ir.Bm25)}
 
 
 def _indexed_cost(step: EdgeStep, reader: TableReader) -> float:
@@ -103,9 +120,10 @@ def _indexed_cost(step: EdgeStep, reader: TableReader) -> float:
     # The last frontier is not asked; the ones between grow towards the rows that come out.
     asked = step.sources if hops == 1 else step.sources + (hops - 1) * max(reached, step.sources)
     column = "dst" if step.direction is ir.Direction.IN else "src"
+    found = FOUND_EDGE * min(max(reached, asked), edges)
     if not reader.is_indexed(step.edge, column):
-        return hops * (LOOKUP + SCAN_EDGE * edges)
-    return hops * LOOKUP + LOOKUP_NODE * min(asked, hops * edges + 1)
+        return hops * (LOOKUP + SCAN_EDGE * edges) + found
+    return hops * LOOKUP + LOOKUP_NODE * min(asked, hops * edges + 1) + found
 
 
 def _csr_cost(edge: str, reader: TableReader, catalog: Catalog, caches: ReadCaches) -> float:

@@ -137,7 +137,8 @@ def _describe(step: Step) -> tuple[str, str]:
         case FilterStep():
             return "filter", show(step.predicate)
         case AntiStep():
-            return "anti-join", f"on {', '.join('$' + var for var in step.vars)}"
+            names = ", ".join("$" + var for var in step.vars)
+            return "anti-join", f"on {names}" if step.seeded else f"on {names}, all matches first"
         case CombineStep():
             if not step.on:
                 return "product", ""

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from omnigraph.query import ir
 from omnigraph.read.arrays import Codes, combined, factorize, paired, ranges
-from omnigraph.read.frame import Frame
+from omnigraph.read.frame import UNIT, Frame
 from omnigraph.read.running import Run
 from omnigraph.read.steps import AntiStep, Step
 
@@ -57,9 +57,16 @@ def _matches(run: Run, left: Frame, right: Frame, on: tuple[tuple[ir.Prop, ir.Pr
 def anti_join(run: Run, frame: Frame, step: AntiStep, run_steps: RunSteps) -> Frame:
     """The rows whose outer variables have no match inside. Equal outer bindings are asked once."""
     outer = [frame.bindings[var] for var in step.vars]
-    numbers, first = factorize(outer, frame.length)
     if frame.length == 0:
         return frame
+    if not step.seeded:
+        found = run_steps(step.steps, UNIT)
+        both = [np.concatenate([found.bindings[var], codes]) for var, codes in zip(step.vars, outer, strict=True)]
+        numbers, _ = factorize(both, found.length + frame.length)
+        taken = np.zeros(int(numbers.max()) + 1, dtype=bool)
+        taken[numbers[: found.length]] = True
+        return frame.keep(~taken[numbers[found.length :]])
+    numbers, first = factorize(outer, frame.length)
     seed = Frame(len(first), {var: codes[first] for var, codes in zip(step.vars, outer, strict=True)})
     found = run_steps(step.steps, seed.bind(ROW, np.arange(len(first), dtype=np.int64)))
     free = np.ones(len(first), dtype=bool)

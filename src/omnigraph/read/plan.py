@@ -163,9 +163,20 @@ class _BlockPlan:
             self._expand(edge)
         for anti in [anti for anti in self.anti if set(anti.vars) <= self.bound]:
             self.anti.remove(anti)
-            inner = self.planner.block(flatten(anti.inner, self.tables), self.rows)
+            inner, seeded = self._inner(anti)
             self.rows *= ANTI_KEEPS
-            self.steps.append(AntiStep(anti.vars, shortened(inner, anti.vars), self.rows))
+            self.steps.append(AntiStep(anti.vars, inner, self.rows, seeded))
+
+    def _inner(self, anti: ir.AntiJoin) -> tuple[tuple[Step, ...], bool]:
+        """The inner steps, from the outer bindings or on their own, whichever looks at fewer rows."""
+        seeded = shortened(self.planner.block(flatten(anti.inner, self.tables), self.rows))
+        free_block = flatten(anti.inner, self.tables)
+        free_block.outer = ()
+        free_block.tables.update({var: self.tables[var] for var in anti.vars})
+        free = self.planner.block(free_block, 1.0)
+        if any(isinstance(step, CombineStep) for step in free) or _work(free) * 2 >= _work(seeded) + self.rows:
+            return seeded, True
+        return free, False
 
     def _expand(self, edge: EdgeAtom) -> None:
         self.edges.remove(edge)
@@ -180,7 +191,8 @@ class _BlockPlan:
             self.steps.append(CheckStep(from_var, to_var, to_table, *shape, sources, self.rows))
         else:
             to_filters = tuple(self.own[to_var])
-            self.steps.append(ExpandStep(from_var, to_var, to_table, *shape, to_filters, sources, self.rows))
+            reached = self.rows / max(self._selectivity(to_var), 1e-9)
+            self.steps.append(ExpandStep(from_var, to_var, to_table, *shape, to_filters, sources, self.rows, reached))
         self.bound.add(to_var)
         if edge.edge_var is not None:
             self.bound.add(edge.edge_var)
@@ -215,7 +227,12 @@ class _BlockPlan:
         return min(total, float(self.statistics.rows(to_table)))
 
 
-def shortened(steps: tuple[Step, ...], outer: tuple[str, ...]) -> tuple[Step, ...]:
+def _work(steps: tuple[Step, ...]) -> float:
+    """Rows that the steps look at: those an expansion makes before its filters have a say count in full."""
+    return sum(max(step.rows, step.reached) if isinstance(step, ExpandStep) else step.rows for step in steps)
+
+
+def shortened(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """Inside `not { }` only existence counts: a last expansion that asks nothing of its end is a look at the degree."""
     if not steps or not isinstance(steps[-1], ExpandStep):
         return steps

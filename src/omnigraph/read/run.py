@@ -13,7 +13,7 @@ from omnigraph.query import ir
 from omnigraph.query.bind import bind_parameters
 from omnigraph.read.arrow_types import result_schema
 from omnigraph.read.caches import ReadCaches, caches_of
-from omnigraph.read.choice import Choices, choose
+from omnigraph.read.choice import Choices, TraversalMode, choose
 from omnigraph.read.control import CancelToken, MemoryBudget
 from omnigraph.read.execute import execute
 from omnigraph.read.explain import Explanation, explain
@@ -114,6 +114,9 @@ def run_on(
         carried=carried_columns(plan, catalog),
         provider=provider,
     )
+    for edge, choice in choices.edges.items():
+        if choice.mode is TraversalMode.INDEXED:
+            caches.spend(reader.state(edge), choice.indexed_cost)
     return _result(run, plan, choices, catalog)
 
 

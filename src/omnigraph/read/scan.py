@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from omnigraph.query import ir
-from omnigraph.read.arrays import Codes, Mask
+from omnigraph.read.arrays import Codes, Mask, distinct_codes
 from omnigraph.read.frame import Frame
 from omnigraph.read.running import Run, conjunction
 from omnigraph.read.search import text_mask
@@ -47,7 +47,7 @@ def entity_mask(run: Run, var: str, codes: Codes, filters: Sequence[ir.Expr]) ->
         return np.ones(len(codes), dtype=bool)
     table_key = run.tables[var]
     plain, texts = _parted(run, table_key, filters)
-    distinct, inverse = np.unique(codes, return_inverse=True)
+    distinct, inverse = distinct_codes(codes)
     space = run.space(table_key)
     if plain and isinstance(space, GrowingSpace) and len(distinct) > MANY:
         kept = np.isin(distinct, space.scan(conjunction(plain), run.carried.get(var, ())))

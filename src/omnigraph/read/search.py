@@ -76,8 +76,7 @@ def entity_scores(run: Run, ranking: ir.Nearest | ir.Bm25, codes: Codes) -> npt.
         vector = query_vector(run, ranking)
         if vector is None:
             return np.full(len(codes), np.nan)
-        column = run.space(ranking.table_key).columns(codes, [ranking.property])[0]
-        return cosine_distances(column, vector).astype(np.float64)
+        return _distances(run, ranking, codes, vector)
     query = run.constant(ranking.query)
     rows = run.space(ranking.table_key).rows(codes)
     if query is None:
@@ -85,6 +84,21 @@ def entity_scores(run: Run, ranking: ir.Nearest | ir.Bm25, codes: Codes) -> npt.
     assert rows is not None, "a table that is ranked by its texts is numbered as a whole"
     index = run.caches.text_index(run.reader, ranking.table_key, ranking.property)
     return index.bm25(query_tokens(query))[rows]
+
+
+def _distances(run: Run, ranking: ir.Nearest, codes: Codes, vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Exact distances. A column that is too large for memory is read as a stream when most of it is wanted."""
+    space = run.space(ranking.table_key)
+    rows = space.rows(codes)
+    many = len(codes) * WHOLE_INDEX_SHARE >= run.reader.row_count(ranking.table_key)
+    if rows is None or not many or run.caches.has_room_for(run.reader, ranking.table_key, ranking.property):
+        column = space.columns(codes, [ranking.property])[0]
+        return cosine_distances(column, vector).astype(np.float64)
+    parts = []
+    for batch in run.reader.batches(ranking.table_key, [ranking.property]):
+        run.cancel.check()
+        parts.append(cosine_distances(batch.column(0), vector))
+    return np.concatenate(parts).astype(np.float64)[rows]
 
 
 def _nearest_candidates(run: Run, frame: Frame, ranking: ir.Nearest, top: int) -> Frame:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from omnigraph.query import ir
 from omnigraph.read.arrays import Codes, codes_of, combined
-from omnigraph.read.block import properties_of
+from omnigraph.read.block import properties_of, variables_of
 from omnigraph.read.caches import ReadCaches
 from omnigraph.read.ids import GrowingIds, NodeIds, text_ranks
 from omnigraph.read.tables import TableReader
@@ -89,8 +89,9 @@ class _Rows:
         found = {name: column for name in names if (column := self.caches.cached_column(state, name)) is not None}
         missing = [name for name in dict.fromkeys(names) if name not in found]
         if missing and self.worth_reading(len(rows)):
-            found.update({name: self.caches.column(self.reader, self.table_key, name) for name in missing})
-            missing = []
+            kept = [name for name in missing if self.caches.has_room_for(self.reader, self.table_key, name)]
+            found.update({name: self.caches.column(self.reader, self.table_key, name) for name in kept})
+            missing = [name for name in missing if name not in kept]
         at = pa.array(rows)
         values = {name: column.take(at) for name, column in found.items()}
         if missing:
@@ -102,6 +103,16 @@ class _Rows:
 
     def worth_reading(self, wanted: int) -> bool:
         return self.row_count <= SMALL_TABLE or wanted * WHOLE_COLUMN_SHARE >= self.row_count
+
+    def better_asked(self, predicate: ir.Expr) -> bool:
+        """Whether the table answers a predicate by an index, or has columns in it that are too large to keep."""
+        names = sorted(properties_of(predicate, variable_of(predicate)))
+        state = self.reader.state(self.table_key)
+        if all(self.caches.cached_column(state, name) is not None for name in names):
+            return False
+        if self.row_count > SMALL_TABLE and any(self.reader.is_indexed(self.table_key, name) for name in names):
+            return True
+        return not all(self.caches.has_room_for(self.reader, self.table_key, name) for name in names)
 
     def matching(self, predicate: ir.Expr, var: str) -> Codes:
         """Rows for which the predicate holds, evaluated on columns in memory."""
@@ -154,6 +165,9 @@ class SortedSpace:
         if wanted is not None:
             codes = self.nodes.find(pa.array([wanted], pa.large_string()))
             return codes[codes >= 0]
+        if self._rows.better_asked(predicate):
+            table = self._rows.reader.scan(self._rows.table_key, ["id"], predicate)
+            return np.sort(self.nodes.find(combined(table.column("id"))))
         return np.sort(self.nodes.codes_of_rows(self._rows.matching(predicate, variable_of(predicate))))
 
     def rows(self, codes: Codes) -> Codes | None:
@@ -287,8 +301,6 @@ class GrowingSpace:
 
 def variable_of(predicate: ir.Expr) -> str:
     """The one variable that a pushed predicate is about."""
-    from omnigraph.read.block import variables_of
-
     return next(iter(variables_of(predicate)), ir.THIS)
 
 

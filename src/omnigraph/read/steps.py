@@ -36,6 +36,8 @@ class ExpandStep:
     to_filters: tuple[ir.Expr, ...]
     sources: float
     rows: float
+    reached: float
+    """Estimated rows before the filters of the new variable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,8 @@ class AntiStep:
     vars: tuple[str, ...]
     steps: tuple[Step, ...]
     rows: float
+    seeded: bool = True
+    """Whether the inner steps start from the outer bindings. Else they find all matches on their own."""
 
 
 @dataclass(frozen=True, slots=True)

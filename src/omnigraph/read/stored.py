@@ -14,6 +14,7 @@ from omnigraph.read.block import leaves
 from omnigraph.read.caches import ReadCaches
 from omnigraph.read.pushdown import split
 from omnigraph.read.running import conjunction
+from omnigraph.read.tables import type_width
 from omnigraph.read.values import holds
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.values import TableVersion
@@ -64,6 +65,10 @@ class StoredTables:
         """The rows at these places of the table's own order, found by their row ids."""
         row_ids = self._caches.columns.get((self.state(table_key), ROW_ID), lambda: self._row_ids(table_key))
         return self._tables.take_rows(self._version(table_key), row_ids.take(pa.array(rows)), list(columns))
+
+    def width(self, table_key: str, column: str) -> int:
+        """Bytes of one value of a column, roughly."""
+        return type_width(self._tables.schema(self._version(table_key)).field(column).type)
 
     def is_indexed(self, table_key: str, column: str) -> bool:
         """Whether most of the table is covered by an index on this column."""

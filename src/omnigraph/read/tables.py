@@ -48,9 +48,26 @@ class TableReader(Protocol):
         """The rows at these places of the table's own order, in the order asked for."""
         ...
 
+    def width(self, table_key: str, column: str) -> int:
+        """Bytes of one value of a column, roughly."""
+        ...
+
     def is_indexed(self, table_key: str, column: str) -> bool:
         """Whether `lookup` and equality on this column are answered without reading the whole column."""
         ...
+
+
+TEXT_WIDTH = 64
+LIST_ITEMS = 8
+
+
+def type_width(type_: pa.DataType) -> int:
+    """Bytes of one value of an Arrow type; texts and lists are taken to be short."""
+    if pa.types.is_fixed_size_list(type_):
+        return int(type_.list_size) * type_width(type_.value_type)
+    if pa.types.is_list(type_):
+        return LIST_ITEMS * type_width(type_.value_type)
+    return int(type_.bit_width // 8) or 1 if pa.types.is_primitive(type_) else TEXT_WIDTH
 
 
 _NUMBERS = itertools.count()
@@ -77,7 +94,7 @@ class ArrowTables:
         if predicate is None:
             return table.select(list(columns))
         mask = holds(predicate, table.num_rows, table.column)
-        return table.filter(mask).select(list(columns))
+        return table.select(list(columns)).filter(mask)
 
     def batches(self, table_key: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """All rows, piece by piece."""
@@ -91,6 +108,10 @@ class ArrowTables:
     def take(self, table_key: str, rows: Codes, columns: Sequence[str]) -> pa.Table:
         """The rows at these places."""
         return self._tables[table_key].select(list(columns)).take(pa.array(rows))
+
+    def width(self, table_key: str, column: str) -> int:
+        """Bytes of one value of a column, roughly."""
+        return type_width(self._tables[table_key].schema.field(column).type)
 
     def is_indexed(self, table_key: str, column: str) -> bool:
         """In memory nothing is indexed."""

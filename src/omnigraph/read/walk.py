@@ -12,7 +12,7 @@ from omnigraph.read.arrays import Codes
 from omnigraph.read.control import CancelToken, MemoryBudget
 from omnigraph.read.topology import Adjacency
 
-CELLS = 1 << 24
+CELLS = 1 << 25
 """(source, vertex) pairs that are marked at a time. More sources are walked in turns."""
 
 
@@ -28,13 +28,12 @@ def breadth_first(
     """(index of the source, vertex) for every vertex within the bounds, each pair once. Sources are distinct."""
     turn = max(1, CELLS // max(size, 1))
     visited = np.zeros(min(turn, len(sources)) * size, dtype=bool)
-    owner = np.empty(len(visited), dtype=np.int32)
     found: list[Codes] = []
     held = 0
     for start in range(0, len(sources), turn):
         cancel.check()
         part = sources[start : start + turn]
-        for keys in _walk(adjacency, part, size, min_hops, max_hops, visited, owner, memory):
+        for keys in _walk(adjacency, part, size, min_hops, max_hops, visited, memory):
             found.append(keys + start * size)
             held += keys.nbytes
         memory.expect("reached nodes", 3 * held)
@@ -50,7 +49,6 @@ def _walk(
     min_hops: int,
     max_hops: int,
     visited: np.ndarray,
-    owner: np.ndarray,
     memory: MemoryBudget,
 ) -> list[Codes]:
     """The reported pairs of one turn as `index * size + vertex`, level by level."""
@@ -66,12 +64,11 @@ def _walk(
         keys = np.repeat(base, counts) + adjacency.targets[places]
         if hop == 1 and min_hops == 1:
             found.append(keys[keys == np.repeat(own, counts)])
-        keys = keys[~visited[keys]]
         if hop > 1:
-            # Of equal keys the last writer stays: that keeps each once, without sorting.
-            numbers = np.arange(len(keys), dtype=np.int32)
-            owner[keys] = numbers
-            keys = keys[owner[keys] == numbers]
+            # Sorted keys are easy to make distinct, and walk through the marks in their order in memory.
+            keys.sort()
+            keys = keys[np.concatenate(([True], keys[1:] != keys[:-1]))] if len(keys) else keys
+        keys = keys[~visited[keys]]
         if len(keys) == 0:
             break
         visited[keys] = True
