@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ulid import ULID
 
@@ -29,6 +30,7 @@ from omnigraph.ledger.protocol import WriteUnresolved, commit_write, prepare_lin
 from omnigraph.ledger.recovery import heal
 from omnigraph.ledger.schema_lock import refuse_while_schema_is_applied
 from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot, TablePin, WriterKind
+from omnigraph.storage.compaction import StagedCompaction
 from omnigraph.storage.values import StagedWrite, TableVersion
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ LAYOUT_ATTEMPTS = 100
 
 WRITER_LEASE_PREFIX = "writer-"
 """Leases under this prefix say that somebody alive may be about to publish files that nothing refers to yet."""
+
+Staged = TypeVar("Staged", StagedWrite, StagedCompaction)
 
 _logger = logging.getLogger("omnigraph.ledger")
 
@@ -59,8 +63,8 @@ class RetryPolicy(Enum):
 class WriteSession:
     """What one attempt at a write has made so far, so that a failure leaves nothing behind.
 
-    `prepare` gets one: it forks through `line`, hands every staged write to `keep`, and builds its intent with
-    `intent`.
+    Safe to share between threads. `prepare` gets one: it forks through `line`, hands every staged write to `keep`, and
+    builds its intent with `intent`.
     """
 
     def __init__(self, store: GraphStore, branch: BranchRef, actor_id: str | None) -> None:
@@ -69,21 +73,23 @@ class WriteSession:
         self.actor_id = actor_id
         self.operation_id = str(ULID())
         self.graph_commit_id = str(ULID())
+        self._lock = threading.Lock()
         self._lines: dict[str, TableVersion] = {}
         self._forks: list[TableVersion] = []
-        self._staged: list[StagedWrite] = []
+        self._staged: list[StagedWrite | StagedCompaction] = []
 
     def line(self, pin: TablePin) -> TableVersion:
         """Where to stage a write to this table: the branch's own line, or a fork made now. The same on each call."""
-        if pin.table_key not in self._lines:
-            line = prepare_line(self.store, self.branch, pin)
-            self._lines[pin.table_key] = line
-            if line.branch != pin.lance_branch:
-                self._forks.append(line)
-        return self._lines[pin.table_key]
+        with self._lock:
+            if pin.table_key not in self._lines:
+                line = prepare_line(self.store, self.branch, pin)
+                self._lines[pin.table_key] = line
+                if line.branch != pin.lance_branch:
+                    self._forks.append(line)
+            return self._lines[pin.table_key]
 
-    def keep(self, staged: StagedWrite) -> StagedWrite:
-        """Note a staged write, so that its files go if the write fails."""
+    def keep(self, staged: Staged) -> Staged:
+        """Note staged work, so that its files go if the write fails."""
         self._staged.append(staged)
         return staged
 
