@@ -220,22 +220,26 @@ class Graph:
         `dst` name the columns with the ends of edges, `columns` maps other column names to properties. `from_` makes
         the branch on the way.
         """
+        options: dict[str, Any] = {
+            "mode": mode,
+            "type": type,
+            "src": src,
+            "dst": dst,
+            "columns": columns,
+            "branch": branch or self._branch,
+            "from_": from_,
+            "actor": actor or self._actor,
+            "if_commit": if_commit,
+            "progress": progress,
+        }
+        if self._load_engine(engine, data) == "spark":
+            from omnigraph.spark.load import load as load_on_spark
+            from omnigraph.spark.session import spark_session
+
+            return load_on_spark(spark_session(), self._store, data, **options)
         from omnigraph.write.load import load
 
-        return load(
-            self._store,
-            data,
-            mode=mode,
-            type=type,
-            src=src,
-            dst=dst,
-            columns=columns,
-            branch=branch or self._branch,
-            from_=from_,
-            actor=actor or self._actor,
-            if_commit=if_commit,
-            progress=progress,
-        )
+        return load(self._store, data, **options)
 
     # --- the schema ------------------------------------------------------------------------------------------------
 
@@ -464,6 +468,16 @@ class Graph:
         if not isinstance(compiled, ReadQuery):
             raise BadRequest(f"`{compiled.name}` is a mutation; run it with `mutate`")
         return compiled
+
+    def _load_engine(self, wanted: str, data: Any) -> str:
+        from omnigraph.spark.engine import choose_engine
+        from omnigraph.write.input_size import input_bytes, is_spark_frame
+
+        if is_spark_frame(data):
+            if wanted == "local":
+                raise BadRequest("a Spark frame is loaded by the Spark engine; leave the engine out, or use spark")
+            return "spark"
+        return choose_engine(wanted, input_bytes=input_bytes(data))
 
     def _workers(self, engine: str, branch: str) -> Workers:
         from omnigraph.maintain.workers import local_workers
