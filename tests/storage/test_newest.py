@@ -31,6 +31,31 @@ def test_guard_lance_names_a_manifest_by_its_version_counted_down(tables, tmp_pa
     assert sorted(manifests, reverse=True) == [f"{2**64 - 1 - version:020d}.manifest" for version in (1, 2)]
 
 
+def test_guard_lance_leaves_a_hint_after_each_commit(tables, tmp_path):
+    add(tables, new_table(tables), "b")
+    hint = tmp_path / "t/_versions/latest_version_hint.json"
+    assert json.loads(hint.read_text()) == {"version": 2}
+    assert NewestVersions(tables.root).known(str(tmp_path / "t")) == 2
+
+
+@pytest.mark.parametrize("damage", ["gone", "nonsense", "of another version", "old", "behind"])
+def test_a_hint_that_is_no_help_is_passed_over(tables, tmp_path, damage):
+    table = new_table(tables)
+    for name in "bcd":
+        table = add(tables, table, name)
+    hint = tmp_path / "t/_versions/latest_version_hint.json"
+    if damage == "gone":
+        hint.unlink()
+    elif damage == "old":
+        hint.write_text('{"version": 2}')
+        tables.remove_versions("t", None, [3])
+        os.utime(hint, ns=(0, 0))
+    else:
+        texts = {"nonsense": "{", "of another version": '{"version": 99}', "behind": '{"version": 2}'}
+        hint.write_text(texts[damage])
+    assert TableStore(parse_root(str(tmp_path))).head("t") == table
+
+
 def test_a_line_that_did_not_change_is_not_looked_up_again(tables):
     table = add(tables, new_table(tables), "b")
     calls = []

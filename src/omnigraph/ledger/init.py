@@ -20,7 +20,7 @@ from omnigraph.ledger.layout import INIT_MARKER, OWN_NAMES, physical_schema, tab
 from omnigraph.ledger.log_rows import LogEntry
 from omnigraph.ledger.manifest_rows import MANIFEST, SCHEMA, head_row, table_row, to_table
 from omnigraph.ledger.refs import Refs
-from omnigraph.ledger.schemas import SchemaStore
+from omnigraph.ledger.schemas import CURRENT_SOURCE, SchemaStore
 from omnigraph.ledger.values import MAIN, BranchRef, GraphCommit, TablePin, WriterKind
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.schema.compile import compile_schema
@@ -72,8 +72,8 @@ def _clear_leftovers(root: Root, objects: ObjectStore) -> None:
                 uri=root.uri,
             )
         return
+    objects.delete(CURRENT_SOURCE)
     for name in OWN_NAMES:
-        objects.delete(name)
         objects.delete_prefix(name)
 
 
