@@ -68,7 +68,66 @@ CASES: list[tuple[str, str, str | None]] = [
     ),
     ("query q { match { $p: ⟦}⟧ return { $p } }", "expected a type, found `}`", None),
     ("query q { match { $p.⟦=⟧ 3 } return { $p } }", "expected a property name, found `=`", None),
-    ("query q { match { $p: P $p knows ⟦}⟧ return { $p } }", "expected a variable or `{`, found `}`", None),
+    (
+        "query q { match { $p: P $p knows ⟦}⟧ return { $p } }",
+        "expected a variable or `{`, found `}`",
+        "an edge has two ends; a node is bound by `$x: knows`",
+    ),
+    (
+        "query q { match { $p P ⟦}⟧ return { $p } }",
+        "expected a variable or `{`, found `}`",
+        "an edge has two ends; a node is bound by `$x: P`",
+    ),
+    (
+        "query q { match { p⟦:⟧ P } return { $p } }",
+        "expected an operator, `and`, `or`, the next item or `}`, found `:`",
+        "a variable is written `$p`",
+    ),
+    (
+        "query q(⟦n⟧: String) { match { $p: P } return { $p } }",
+        "expected a variable or `)`, found `n`",
+        "a variable is written `$n`",
+    ),
+    (
+        "query q { match { $p: P $p.name =⟦=⟧ 3 } return { $p } }",
+        "expected a value, found `=`",
+        "equality is written `=`",
+    ),
+    (
+        "query q { match { $p knows{1⟦.⟧.2} $f } return { $p } }",
+        "expected `}`, found `.`",
+        "bounds are written `{1,3}`",
+    ),
+    (
+        "query q { match { $p: P ⟦where⟧ $p.age > 3 } return { $p } }",
+        "unexpected `where` in a match block",
+        "a filter stands in the match block without `where`",
+    ),
+    (
+        "query q { match { $p: P $p.name ⟦is⟧ null } return { $p } }",
+        "unexpected `is` in a match block",
+        "write `= null` or `!= null`",
+    ),
+    (
+        "query q { match { $p: P not $p ⟦knows⟧ $f } return { $p } }",
+        "unexpected `knows` in a match block",
+        "write `not { $p knows … }`",
+    ),
+    (
+        "query q { match { $p: P } return { $p } order ⟦by⟧ { $p.x } }",
+        "expected `{`, found `by`",
+        "write `order { … }`",
+    ),
+    (
+        "query q { match { $p: P } return { count(⟦*⟧) as n } }",
+        "unexpected character `*`",
+        "count the rows of a variable: `count($x)`",
+    ),
+    (
+        "query q { match { $p ⟦-⟧[knows]-> $f } return { $p } }",
+        "unexpected character `-`",
+        "a traversal is written `$a knows $b`",
+    ),
     (
         "query q { match { $p: P $p.age > 1 ⟦<⟧ 3 } return { $p } }",
         "expected `and`, `or`, the next item or `}`, found `<`",

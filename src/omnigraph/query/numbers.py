@@ -35,6 +35,8 @@ _MIRROR = {
 def compare_numbers(op: CompareOp, left: Any, right: Any) -> Any:
     """`left op right` for arrays or scalars of any number types; null where either side is null."""
     left_float, right_float = pa.types.is_floating(left.type), pa.types.is_floating(right.type)
+    if left.type == right.type:
+        return _floats(op, left, right) if left_float else _KERNELS[op](left, right)
     if not left_float and not right_float:
         return _integers(op, left, right)
     if left_float and right_float:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.diagnostics import Diagnostic, QueryParseError, Span, did_you_mean
 from omnigraph.query import syntax
-from omnigraph.query.parse_errors import parameter_as_end, unexpected_end, unexpected_token
+from omnigraph.query.parse_errors import bare_name, unexpected_end, unexpected_token
 from omnigraph.query.tokens import (
-    KEYWORDS,
     MAX_NESTING,
     WORD_TOKENS,
     as_name,
@@ -198,15 +197,8 @@ def _bare_names(clauses: Sequence[syntax.Clause]) -> list[Diagnostic]:
         elif isinstance(clause, syntax.FilterClause):
             name = _first_reference(clause.expression)
             if name is not None:
-                return [_bare_name(name, clauses[index - 1] if index else None)]
+                return [bare_name(name, clauses[index - 1] if index else None)]
     return []
-
-
-def _bare_name(name: syntax.Reference, before: syntax.Clause | None) -> Diagnostic:
-    if isinstance(before, syntax.FilterClause) and isinstance(before.expression, syntax.Variable):
-        return parameter_as_end(f"${before.expression.name}", before.span)
-    hint = did_you_mean(name.name, KEYWORDS) or f"a property is written `$x.{name.name}`"
-    return Diagnostic("Q000", f"unexpected `{name.name}` in a match block", name.span, hint=hint)
 
 
 def _first_reference(expression: syntax.Expression) -> syntax.Reference | None:

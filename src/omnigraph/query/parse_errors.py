@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from omnigraph.diagnostics import Diagnostic, Span, did_you_mean
-from omnigraph.query.tokens import KEYWORD_TOKENS, WORD_TOKENS, span_of
+from omnigraph.query import syntax
+from omnigraph.query.tokens import KEYWORD_TOKENS, KEYWORDS, WORD_TOKENS, span_of
 
 if TYPE_CHECKING:
     from lark import Token
@@ -44,6 +45,17 @@ _OPERAND_ENDS = frozenset(
 )
 
 
+_FOREIGN_WORDS = {
+    "where": "a filter stands in the match block without `where`",
+    "like": "use `contains` or `starts_with`",
+    "is": "write `= null` or `!= null`",
+    "between": "write `$x.p >= low and $x.p <= high`",
+    "by": "write `order { … }`",
+    "any": "write `$x.p in [ … ]`",
+}
+"""Words of other query languages, and what is written here instead."""
+
+
 def unexpected_token(tokens: Sequence[Token], index: int, accepted: Iterable[str]) -> Diagnostic:
     """The finding for a token that cannot stand where it stands."""
     token = tokens[index]
@@ -53,7 +65,7 @@ def unexpected_token(tokens: Sequence[Token], index: int, accepted: Iterable[str
     if special is not None:
         return special
     message = f"expected {_expected(accepted, previous)}, found {_found(token)}"
-    return Diagnostic("Q000", message, span_of(token), hint=_hint(token, accepted, previous))
+    return Diagnostic("Q000", message, span_of(token), hint=_hint(tokens, index, accepted))
 
 
 def unexpected_end(tokens: Sequence[Token], accepted: Iterable[str]) -> Diagnostic:
@@ -71,6 +83,20 @@ def parameter_as_end(variable: str, span: Span) -> Diagnostic:
     return Diagnostic("Q000", message, span, hint="bind a variable of another name")
 
 
+def bare_name(name: syntax.Reference, before: syntax.Clause | None) -> Diagnostic:
+    """The finding for a name on its own in a match block; `before` is the clause before it."""
+    hint = _FOREIGN_WORDS.get(name.name.lower())
+    if hint is None and name.name not in KEYWORDS:
+        hint = did_you_mean(name.name, KEYWORDS)
+    match before:
+        case syntax.FilterClause(syntax.Variable(variable)):
+            return parameter_as_end(f"${variable}", before.span)
+        case syntax.FilterClause(syntax.Not(syntax.Variable(variable))):
+            hint = f"write `not {{ ${variable} {name.name} … }}`"
+    hint = hint or f"a property is written `$x.{name.name}`"
+    return Diagnostic("Q000", f"unexpected `{name.name}` in a match block", name.span, hint=hint)
+
+
 def _special(tokens: Sequence[Token], index: int, accepted: set[str]) -> Diagnostic | None:
     """Errors that deserve better words than a list of what was expected."""
     token = tokens[index]
@@ -79,15 +105,16 @@ def _special(tokens: Sequence[Token], index: int, accepted: set[str]) -> Diagnos
     span = span_of(token)
     match token.type:
         case "OPEN_STRING":
-            hint = 'close it with `"` on the same line; a line break in a string is written `\\n`'
-            return Diagnostic("Q000", "the string is not closed", span, hint=hint)
+            closing = 'close it with `"` on the same line; a line break in a string is written `\\n`'
+            return Diagnostic("Q000", "the string is not closed", span, hint=closing)
         case "OPEN_COMMENT":
             opening = Span(span.start, span.start + 2, span.line, span.column)
             return Diagnostic("Q000", "the comment is not closed", opening, hint="close it with `*/`")
         case "BAD_NUMBER":
             return Diagnostic("Q000", f"`{_short(token.value)}` is neither a number nor a name", span)
         case "STRAY":
-            return Diagnostic("Q000", f"unexpected character {_character(token.value)}", span, hint=_stray_hint(token))
+            meant = _stray_hint(token.value, _before(tokens, index))
+            return Diagnostic("Q000", f"unexpected character {_character(token.value)}", span, hint=meant)
     if previous is not None and previous.type == "PARAMETER" and token.type == "EDGE_OPEN":
         return parameter_as_end(previous.value, span_of(previous))
     if previous is None and "QUERY" in accepted:
@@ -158,25 +185,45 @@ def _found(token: Token) -> str:
     return f"`{_short(token.value)}`"
 
 
-def _hint(token: Token, accepted: set[str], previous: Token | None) -> str | None:
-    if token.type == "NAME":
-        keywords = [kind.lower() for kind in accepted & KEYWORD_TOKENS]
-        suggestion = did_you_mean(token.value, keywords)
+def _hint(tokens: Sequence[Token], index: int, accepted: set[str]) -> str | None:
+    """What was probably meant, if that can be guessed."""
+    token, before = tokens[index], _before(tokens, index)
+    kind, previous = token.type, before[0]
+    if kind == "NAME":
+        if "VARIABLE" in accepted and "STRING" not in accepted:
+            return f"a variable is written `${token.value}`"
+        keywords = [each.lower() for each in accepted & KEYWORD_TOKENS]
+        suggestion = did_you_mean(token.value, keywords) or _FOREIGN_WORDS.get(token.value.lower())
         if suggestion:
             return suggestion
-    if previous is not None and previous.type in {"RETURN", "ORDER"} and token.type == "LBRACE":
-        return f"is a `}}` missing before `{previous.value}`?"
-    if previous is not None and previous.type == "NAME" and token.type not in WORD_TOKENS:
-        suggestion = did_you_mean(previous.value, ["match", "return", "order", "limit"])
-        if suggestion:
-            return suggestion
-    if token.type in _OPERATORS and "EQ" not in accepted and accepted >= _BOOLEAN and _is_operand_end(previous):
+    match kind, previous:
+        case "EQ", "EQ":
+            return "equality is written `=`"
+        case "COLON", _ if "EQ" in accepted and previous in WORD_TOKENS:
+            return f"a variable is written `${tokens[index - 1].value}`"
+        case "DOT", "INTEGER":
+            return "bounds are written `{1,3}`"
+        case "LBRACE", "RETURN" | "ORDER":
+            return f"is a `}}` missing before `{tokens[index - 1].value}`?"
+        case "MATCH", _ if "RETURN" in accepted:
+            return "put all clauses into one match block"
+        case "RETURN", _ if "MATCH" in accepted:
+            return "a read starts with a match block"
+        case _, "NAME" if before[1] in {"VARIABLE", "COLON"} and "VARIABLE" in accepted and "LBRACE" in accepted:
+            return f"an edge has two ends; a node is bound by `$x: {tokens[index - 1].value}`"
+        case _, "NAME" if kind not in WORD_TOKENS:
+            return did_you_mean(tokens[index - 1].value, ["match", "return", "order", "limit"])
+    if kind in _OPERATORS and "EQ" not in accepted and accepted >= _BOOLEAN and previous in _OPERAND_ENDS:
         return "comparisons do not chain: join them with `and`"
-    if token.type == "MATCH" and "RETURN" in accepted:
-        return "put all clauses into one match block"
-    if token.type == "RETURN" and "MATCH" in accepted:
-        return "a read starts with a match block"
     return None
+
+
+def _before(tokens: Sequence[Token], index: int) -> tuple[str | None, str | None]:
+    """The types of the two tokens before one, the nearer first."""
+    return (
+        tokens[index - 1].type if index > 0 else None,
+        tokens[index - 2].type if index > 1 else None,
+    )
 
 
 def _is_operand_end(token: Token | None) -> bool:
@@ -194,20 +241,27 @@ def _unclosed(tokens: Sequence[Token]) -> str | None:
     return f"the `{stack[-1].value}` of line {stack[-1].line} is not closed" if stack else None
 
 
-def _stray_hint(token: Token) -> str | None:
-    hints = {
-        "'": 'strings are written with double quotes: "…"',
-        "`": "names are written without quotes",
-        "$": "a variable is written `$name`",
-        "/": "comments are `// …` and `/* … */`",
-        "+": "there is no arithmetic in queries",
-        "*": "there is no arithmetic in queries",
-        "!": "write `!=` or `not`",
-        ";": "statements are not separated by `;`",
-        "&": "write `and`",
-        "|": "write `or`",
-    }
-    return hints.get(token.value)
+_STRAY_HINTS = {
+    "'": 'strings are written with double quotes: "…"',
+    "`": "names are written without quotes",
+    "$": "a variable is written `$name`",
+    "/": "comments are `// …` and `/* … */`",
+    "+": "there is no arithmetic in queries",
+    "*": "there is no arithmetic in queries",
+    "!": "write `!=` or `not`",
+    ";": "statements are not separated by `;`",
+    "&": "write `and`",
+    "|": "write `or`",
+    "-": "a traversal is written `$a knows $b`",
+}
+
+
+def _stray_hint(character: str, before: tuple[str | None, str | None]) -> str | None:
+    if character == "*" and before == ("LPAREN", "NAME"):
+        return "count the rows of a variable: `count($x)`"
+    if character == "*" and before == ("NAME", "VARIABLE"):
+        return "bounds are written `knows{1,3}`"
+    return _STRAY_HINTS.get(character)
 
 
 def _character(text: str) -> str:
