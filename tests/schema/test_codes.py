@@ -593,6 +593,12 @@ WARNINGS = [
         None,
     ),
     (
+        "S174",
+        "node Old { a: I32 b: I32 } edge E: Old -> Old { «from»: Date until: Date }",
+        "`from` is an end of `E` where queries insert edges, so they cannot set this property",
+        "a name such as `valid_from` can be set",
+    ),
+    (
         "S173",
         "node A { a: [I32] «@index» }",
         "`a` is `[I32]`: lists and blobs have no index, so none is built",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from omnigraph.schema.catalog import Annotation, Cardinality, Check, EmbedSpec, Property, Range
@@ -241,6 +244,22 @@ def test_all_errors_of_a_text_are_reported_in_order() -> None:
 def test_a_property_that_was_reported_causes_no_further_errors() -> None:
     source = 'node A { a: Strng @default(1) @embed("b") @range(a, 0..1) @check(a, "x") @unique(a) @key(a) }'
     assert [d.code for d in check_schema(source).diagnostics] == ["S120", "S153"]
+
+
+def test_a_catalog_travels_to_other_processes() -> None:
+    catalog = compile_schema(SAMPLE)
+    assert catalog.edge("worksat") is not None
+    copy = pickle.loads(pickle.dumps(catalog))
+    assert copy == catalog
+    assert copy.node("Person").by_name["slug"].id == catalog.nodes[1].by_name["slug"].id
+
+
+def test_many_threads_compile_at_once() -> None:
+    sources = [f"node A{index} {{ a: I32 @key b: Strng{index} }}" for index in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(check_schema, sources))
+    for index, checked in enumerate(found):
+        assert [d.message for d in checked.diagnostics] == [f"there is no type `Strng{index}`"]
 
 
 def test_properties_are_plain_values() -> None:

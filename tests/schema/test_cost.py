@@ -22,20 +22,21 @@ def long_schema(lines: int) -> str:
 
 
 def test_600_lines_compile_within_150_ms() -> None:
+    """In processor time: what others do on the machine is not ours to answer for."""
     source = long_schema(600)
     times = []
     for _ in range(7):
-        start = time.perf_counter()
+        start = time.process_time()
         compile_schema(source)
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     assert min(times) < 0.150
 
 
 def test_many_errors_cost_no_more_than_they_are_worth() -> None:
     source = long_schema(600).replace("age: I32?", "age I32?").replace("since: Date?", "since Date")
-    start = time.perf_counter()
+    start = time.process_time()
     compile_errors(source)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def compile_errors(source: str) -> None:

@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given, settings
 
+from omnigraph.diagnostics import SchemaError
 from omnigraph.errors import BadRequest
 from omnigraph.schema.catalog import Cardinality, Catalog, Check, Range
 from omnigraph.schema.codes import MIGRATION_CODES
@@ -407,6 +408,13 @@ def test_json_that_is_no_plan_is_refused(data: dict[str, object]) -> None:
 def test_catalogs_that_do_not_belong_together_are_refused() -> None:
     with pytest.raises(BadRequest, match="was not compiled against the accepted one"):
         plan(compile_schema("node B { } node A { }"), compile_schema("node A { } node B { } node C { }"))
+
+
+def test_errors_of_two_texts_say_which_of_them() -> None:
+    with pytest.raises(SchemaError, match=r"old\.pg:1:6"):
+        plan_sources("node a { }", "node A { }", accepted_filename="old.pg")
+    with pytest.raises(SchemaError, match=r"new\.pg:1:6"):
+        plan_sources("node A { }", "node a { }", desired_filename="new.pg")
 
 
 def test_every_code_of_the_planner_has_a_test_and_a_meaning() -> None:

@@ -63,6 +63,7 @@ SCHEMA_CODES: Mapping[str, str] = {
     "S171": "Two declarations are renamed from one.",
     "S172": "Warning: the old name of a rename is not in the accepted schema, so nothing is renamed.",
     "S173": "Warning: an index that is never built, since lists and blobs have none.",
+    "S174": "Warning: a property of an edge that queries cannot set, since `from` and `to` are its ends there.",
 }
 
 MIGRATION_CODES: Mapping[str, str] = {

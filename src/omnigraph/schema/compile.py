@@ -23,7 +23,13 @@ from omnigraph.schema.constraints import ENDPOINTS, ConstraintDraft, Owner, read
 from omnigraph.schema.declarations import Declared, declare, is_bounded
 from omnigraph.schema.findings import Findings
 from omnigraph.schema.parse import bounded, parse_tolerantly
-from omnigraph.schema.properties import PropertyDraft, check_embeddings, draft_properties, expand_interfaces
+from omnigraph.schema.properties import (
+    PropertyDraft,
+    check_embeddings,
+    draft_properties,
+    expand_interfaces,
+    warn_of_end_names,
+)
 from omnigraph.schema.stable_ids import IdMinter
 from omnigraph.schema.syntax import Declaration, EdgeSyntax, InterfaceSyntax, Literal, NodeSyntax
 
@@ -144,6 +150,7 @@ def _edge(syntax: EdgeSyntax, declared: Declared, minter: IdMinter, findings: Fi
     name = syntax.name.text
     header = _header(syntax, findings)
     drafts = draft_properties(name, syntax.body, findings)
+    warn_of_end_names(name, drafts, findings)
     complete = name not in declared.incomplete
     check_embeddings(name, drafts, complete, findings)
     body = syntax.body.constraints if syntax.body else ()

@@ -99,10 +99,18 @@ def plan_from_json(data: Mapping[str, Any]) -> MigrationPlan:
     return MigrationPlan(tuple(step_from_json(step) for step in data["steps"]), data["allow_data_loss"])
 
 
-def plan_sources(accepted: str, desired: str, *, allow_data_loss: bool = False) -> MigrationPlan:
-    """The plan between two `.pg` texts, without data to look at."""
-    before = compile_schema(accepted)
-    return plan(before, compile_schema(desired, before), allow_data_loss=allow_data_loss)
+def plan_sources(
+    accepted: str,
+    desired: str,
+    *,
+    allow_data_loss: bool = False,
+    accepted_filename: str = "<accepted>",
+    desired_filename: str = "<desired>",
+) -> MigrationPlan:
+    """The plan between two `.pg` texts, without data to look at. Raises SchemaError if one of them does not hold."""
+    before = compile_schema(accepted, filename=accepted_filename)
+    after = compile_schema(desired, before, desired_filename)
+    return plan(before, after, allow_data_loss=allow_data_loss)
 
 
 def plan(

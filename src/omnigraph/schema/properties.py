@@ -136,6 +136,14 @@ def _merge(base: PropertyDraft, again: PropertyDraft) -> PropertyDraft:
     )
 
 
+def warn_of_end_names(owner: str, drafts: dict[str, PropertyDraft], findings: Findings) -> None:
+    """In mutations and records `from` and `to` are the ends of an edge, so that a property of that name is shadowed."""
+    for name in ("from", "to"):
+        if name in drafts:
+            message = f"`{name}` is an end of `{owner}` where queries insert edges, so they cannot set this property"
+            findings.warning("S174", message, drafts[name].name.span, f"a name such as `valid_{name}` can be set")
+
+
 def check_embeddings(owner: str, drafts: dict[str, PropertyDraft], complete: bool, findings: Findings) -> None:
     """`@embed` reads a `String` property of the same type."""
     for draft in drafts.values():
