@@ -18,7 +18,14 @@ from typing import Any
 
 from omnigraph import failpoints
 
-PRELOADED = ["tests.faults.scenarios", "tests.faults.harness"]
+ROOMS = [
+    "omnigraph.write.mutate",
+    "omnigraph.write.load",
+    "omnigraph.write.schema_apply",
+    "omnigraph.merge.merge",
+    "omnigraph.maintain.optimize",
+]
+PRELOADED = ["tests.faults.scenarios", "tests.faults.graph_writers", "tests.faults.harness", *ROOMS]
 CHILD_SECONDS = 60.0
 
 _context = multiprocessing.get_context("forkserver")

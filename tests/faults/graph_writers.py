@@ -1,0 +1,184 @@
+"""Every writer a user can call, each as a top-level function that a child process can run on a prepared graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import omnigraph as og
+from omnigraph.ledger.store import GraphStore
+
+SCHEMA = """
+node Person {
+    slug: String @key
+    age: I32? @index
+}
+
+node Company {
+    slug: String @key
+}
+
+edge Knows: Person -> Person {
+    @key(src, dst)
+}
+
+edge WorksAt: Person -> Company {
+    @key(src, dst)
+}
+"""
+
+NEXT_SCHEMA = """
+node Human @rename_from("Person") {
+    slug: String @key
+    age: I32? @index
+    mood: String @default("calm")
+}
+
+node Company {
+    slug: String @key
+}
+
+node Place {
+    slug: String @key
+}
+
+edge Knows: Human -> Human {
+    @key(src, dst)
+}
+
+edge WorksAt: Human -> Company {
+    @key(src, dst)
+}
+"""
+
+
+def person(slug: str, age: int = 1) -> dict[str, Any]:
+    """A record of a person."""
+    return {"type": "Person", "data": {"slug": slug, "age": age}}
+
+
+def edge(kind: str, source: str, target: str) -> dict[str, Any]:
+    """A record of an edge."""
+    return {"edge": kind, "from": source, "to": target}
+
+
+def build(uri: str) -> None:
+    """A graph with some history on main, a branch `review` that changed things, and `other` to be left alone."""
+    graph = og.init(uri, schema=SCHEMA, actor="act-setup")
+    companies = [{"type": "Company", "data": {"slug": name}} for name in ("acme", "initech")]
+    people = [person(name, 30) for name in ("ada", "grace", "alan", "edsger")]
+    graph.load([*people, *companies, edge("Knows", "ada", "grace"), edge("WorksAt", "ada", "acme")], mode="append")
+    graph.load([person("barbara", 40), edge("Knows", "barbara", "ada")], mode="append")
+    graph.branch_create("review")
+    graph.load([person("carl", 50), edge("Knows", "carl", "ada"), person("ada", 31)], mode="merge", branch="review")
+    graph.branch_create("other")
+    graph.load([person("olga", 60)], mode="append", branch="other")
+    graph.load([person("donald", 70), edge("WorksAt", "donald", "acme")], mode="append")
+
+
+def insert(uri: str, branch: str) -> None:
+    """Insert a node and two edges."""
+    og.open(uri, branch=branch, actor="act-ada").mutate(
+        'query q() { insert Person { slug: "bob", age: 7 } insert Knows { from: "bob", to: "ada" } '
+        'insert WorksAt { from: "bob", to: "initech" } }'
+    )
+
+
+def delete(uri: str, branch: str) -> None:
+    """Delete a node with its edges."""
+    og.open(uri, branch=branch, actor="act-ada").mutate('query q() { delete Person where slug = "ada" }')
+
+
+def append(uri: str, branch: str) -> None:
+    """Load new records."""
+    rows = [person(f"n{number}") for number in range(20)]
+    og.open(uri, branch=branch, actor="act-ada").load([*rows, edge("Knows", "n1", "n2")], mode="append")
+
+
+def merge_load(uri: str, branch: str) -> None:
+    """Load records that exist and new ones."""
+    rows = [person("ada", 99), person("new", 1), edge("Knows", "new", "ada"), edge("Knows", "ada", "grace")]
+    og.open(uri, branch=branch, actor="act-ada").load(rows, mode="merge")
+
+
+def overwrite(uri: str, branch: str) -> None:
+    """Replace the content of a type."""
+    rows = [edge("Knows", "grace", "alan"), edge("Knows", "alan", "grace")]
+    og.open(uri, branch=branch, actor="act-ada").load(rows, mode="overwrite")
+
+
+def merge_branch(uri: str, branch: str) -> None:
+    """Merge `review` into main, which has moved on."""
+    og.open(uri, actor="act-ada").merge("review", into=branch)
+
+
+def apply_schema(uri: str, branch: str) -> None:
+    """Rename a type, add a property and a type."""
+    og.open(uri, branch=branch, actor="act-ada").apply_schema(NEXT_SCHEMA)
+
+
+def optimize(uri: str, branch: str) -> None:
+    """Compact and index."""
+    og.open(uri, actor="act-ada").optimize(branch=branch)
+
+
+def create_branch(uri: str, branch: str) -> None:
+    """Make a branch."""
+    og.open(uri, actor="act-ada").branch_create("fresh", branch)
+
+
+def delete_branch(uri: str, branch: str) -> None:
+    """Delete a branch that owns forks."""
+    og.open(uri, actor="act-ada").branch_delete("review")
+
+
+def only_main(uri: str) -> None:
+    """Delete all branches, as a schema apply wants it."""
+    graph = og.open(uri)
+    for name in ("other", "review"):
+        graph.branch_delete(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """A writer to be killed, the branch it works on, and what has to be done to the prepared graph before it."""
+
+    work: Callable[[str, str], None]
+    branch: str = "main"
+    first: Callable[[str], None] | None = None
+
+    @property
+    def name(self) -> str:
+        """For the test's id."""
+        return f"{self.work.__name__} on {self.branch}"
+
+
+WRITERS = [
+    Writer(insert),
+    Writer(insert, "review"),
+    Writer(delete),
+    Writer(delete, "review"),
+    Writer(append),
+    Writer(append, "review"),
+    Writer(merge_load),
+    Writer(merge_load, "review"),
+    Writer(overwrite),
+    Writer(overwrite, "review"),
+    Writer(merge_branch),
+    Writer(apply_schema, first=only_main),
+    Writer(optimize),
+    Writer(create_branch),
+    Writer(delete_branch),
+]
+
+
+def write_next(branch: str) -> Callable[[GraphStore], object]:
+    """A later write to tables that all of these writers touch."""
+
+    def write(store: GraphStore) -> None:
+        name = "Human" if "node:Human" in store.snapshot(branch=branch).tables else "Person"
+        rows = [{"type": name, "data": {"slug": "zoe"}}, edge("Knows", "zoe", "grace")]
+        og.Graph(store, branch=branch).load(rows, mode="append")
+
+    return write
