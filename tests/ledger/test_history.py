@@ -13,6 +13,7 @@ from omnigraph.ledger.history import (
     first_parents,
     is_ancestor,
     log,
+    made_from,
     merge_bases,
 )
 from omnigraph.ledger.values import GraphCommit, WriterKind
@@ -92,6 +93,11 @@ def test_changed_data_since_sees_through_layout_commits_and_merges():
 def test_bases_of_heads_covers_every_pair():
     g = graph(("a",), ("b", "a"), ("x", "a"), ("y", "b"), ("z", "b"))
     assert bases_of_heads(g, ["x", "y", "z"]) == {"a", "b"}
+
+
+def test_made_from_follows_merges():
+    g = graph(("a",), ("b", "a"), ("x", "a"), ("y", "x"), ("m", "b", "y"), ("z", "b"))
+    assert made_from(g, ["x", "nowhere"]) == {"x", "y", "m"}
 
 
 @st.composite

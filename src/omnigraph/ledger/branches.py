@@ -18,7 +18,7 @@ from ulid import ULID
 from omnigraph.errors import BadRequest, Conflict, HistoryGap, NotFound, OmniGraphError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger import completion, snapshots
-from omnigraph.ledger.history import bases_of_heads
+from omnigraph.ledger.history import bases_of_heads, made_from
 from omnigraph.ledger.manifest import ManifestState
 from omnigraph.ledger.manifest_rows import MANIFEST
 from omnigraph.ledger.names import check_branch_name, refuse_system_name
@@ -115,13 +115,17 @@ def descendants(store: GraphStore, ref: BranchRef) -> list[BranchRef]:
     return [other for other in store.refs.list() if other.source_incarnation == ref.incarnation]
 
 
-def needed_forks(store: GraphStore) -> set[tuple[str, str]]:
-    """The (location, fork) pairs that live branches, tags and merge bases of live branches read."""
+def forks_in_use(store: GraphStore, gone: BranchRef) -> set[tuple[str, str]]:
+    """The (location, fork) pairs of a deleted branch that live branches, tags and merge bases of live branches read."""
     states = [store.manifest.read(ref) for ref in store.refs.list()]
     needed = {(pin.location, pin.lance_branch) for state in states for pin in state.tables.values()}
     graph = store.commits.graph()
+    # Only what was made from a commit of the deleted branch can read its forks; mostly nothing was.
+    own = [commit.graph_commit_id for commit in graph if commit.incarnation == gone.incarnation]
+    readers = made_from(graph, own)
     heads = [state.head.graph_commit_id for state in states]
-    commits = bases_of_heads(graph, heads) | {tag.graph_commit_id for tag in store.refs.tags()}
+    commits = bases_of_heads(graph, readers.intersection(heads))
+    commits |= readers.intersection(tag.graph_commit_id for tag in store.refs.tags())
     for commit_id in sorted(commits):
         pins = store.commits.pins(commit_id)
         if pins is None:
@@ -194,7 +198,7 @@ def _reclaim(store: GraphStore, ref: BranchRef, last: ManifestState) -> None:
     if not own:
         return
     try:
-        needed = needed_forks(store)
+        needed = forks_in_use(store, ref)
         for pin in own:
             if pin.lance_branch is None or (pin.location, pin.lance_branch) in needed:
                 continue

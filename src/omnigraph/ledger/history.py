@@ -54,6 +54,10 @@ class CommitGraph:
     def __iter__(self) -> Iterator[GraphCommit]:
         return (commit for commit_id in tuple(self._parents) if (commit := self.get(commit_id)) is not None)
 
+    def ids(self) -> tuple[str, ...]:
+        """The ids of all known commits."""
+        return tuple(self._parents)
+
     def get(self, commit_id: str) -> GraphCommit | None:
         """The commit of that id, if it is known."""
         found = self._commits.get(commit_id)
@@ -226,6 +230,22 @@ def changed_data_since(graph: CommitGraph, head: str, since: str) -> bool:
                 seen.add(parent)
                 queue.append(parent)
     return False
+
+
+def made_from(graph: CommitGraph, commit_ids: Collection[str]) -> set[str]:
+    """These commits and every known commit that was made from one of them, in one pass over the DAG."""
+    children: dict[str, list[str]] = {}
+    for commit_id in graph.ids():
+        for parent in graph.parents(commit_id):
+            children.setdefault(parent, []).append(commit_id)
+    found = {commit_id for commit_id in commit_ids if commit_id in graph}
+    queue = list(found)
+    while queue:
+        for child in children.get(queue.pop(), ()):
+            if child not in found:
+                found.add(child)
+                queue.append(child)
+    return found
 
 
 def bases_of_heads(graph: CommitGraph, heads: Collection[str]) -> set[str]:

@@ -130,7 +130,7 @@ class Refs:
     def list(self) -> list[BranchRef]:
         """All public branches, sorted by name. One that goes away meanwhile is left out."""
         names = self.names()
-        if len(names) <= 2:
+        if len(names) <= _READERS:
             found = [self.get(name) for name in names]
         else:
             with ThreadPoolExecutor(min(_READERS, len(names)), thread_name_prefix="omnigraph-refs") as readers:
