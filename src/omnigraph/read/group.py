@@ -124,26 +124,35 @@ def group_sums(values: pa.Array, numbers: Codes, count: int) -> npt.NDArray[np.f
 
 
 def _float_sums(values: npt.NDArray[np.float64], numbers: Codes, count: int) -> npt.NDArray[np.float64]:
-    """Sums that do not depend on the order of rows.
+    """Sums that do not depend on the order of rows, nor on what is in other groups.
 
-    Each value is cut into pieces on a common grid, coarse to fine. Pieces of one grid add up without rounding, in any
-    order; three grids hold more digits than a float does.
+    Each value is cut into pieces on a grid of its group, coarse to fine. Pieces of one grid add up without rounding, in
+    any order; three grids hold more digits than a float does.
     """
+    largest = np.zeros(count)
+    np.maximum.at(largest, numbers, np.abs(values))
+    sizes = np.bincount(numbers, minlength=count)
+    width = 52 - np.frexp(np.maximum(sizes, 2).astype(np.float64))[1]
+    exponents = np.frexp(largest)[1]
     sums = np.zeros(count)
-    largest = float(np.abs(values).max(initial=0.0))
-    if largest == 0.0:
-        return sums
-    width = 52 - max(1, len(values) - 1).bit_length()
-    exponent = np.frexp(largest)[1]
     rest = values
     for _ in range(LEVELS):
-        exponent = exponent - width
-        pieces = np.ldexp(np.rint(np.ldexp(rest, -exponent)), exponent)
-        sums += np.bincount(numbers, weights=pieces, minlength=count)
-        rest = rest - pieces
+        exponents = exponents - width
+        steps = np.rint(_scaled(rest, -exponents, numbers))
+        sums += np.ldexp(np.bincount(numbers, weights=steps, minlength=count), exponents)
+        rest = rest - _scaled(steps, exponents, numbers)
         if not rest.any():
             break
     return sums
+
+
+def _scaled(values: npt.NDArray[np.float64], exponents: Codes, numbers: Codes) -> npt.NDArray[np.float64]:
+    """Each value times two to the power of its group's exponent."""
+    if bool(np.all(exponents == exponents[0])):
+        return np.asarray(np.ldexp(values, exponents[0]))
+    if int(np.abs(exponents).max()) < 1000:
+        return np.asarray(values * np.ldexp(1.0, exponents)[numbers])
+    return np.asarray(np.ldexp(values, exponents[numbers]))
 
 
 def _extreme(
