@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -115,6 +116,7 @@ def test_lint_never_raises(pieces: list[str]) -> None:
     report.to_json()
 
 
+@pytest.mark.slow
 def test_the_time_for_large_texts_grows_with_their_length_only() -> None:
     """Patterns that trip naive lexers and parsers; what is quadratic takes minutes at this size."""
     size = MAX_SOURCE_LENGTH // 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from tests.query.sample import CATALOG, compiled
 
@@ -42,3 +43,9 @@ def test_importing_the_compiler_imports_no_heavy_library() -> None:
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert result.stdout.strip() == "[]"
+
+
+def test_threads_can_compile_at_the_same_time() -> None:
+    expected = compiled(QUERY)
+    with ThreadPoolExecutor(8) as pool:
+        assert all(query == expected for query in pool.map(compiled, [QUERY] * 64))

@@ -77,7 +77,7 @@ class _Evaluation:
             case ir.Literal(value, type_):
                 return _scalar(value, type_)
             case ir.Param(name, type_):
-                return _scalar(self.params.get(name), type_)
+                return _scalar(self.params[name], type_)
             case ir.Now():
                 return pa.scalar(self.now, pa.timestamp("us", tz="UTC"))
             case ir.Prop() | ir.ColumnRef():
