@@ -137,7 +137,9 @@ def prepare_load(
         if mode is LoadMode.MERGE:
             work = MergingLoad(store, snapshot, session, violations, Path(directory))
         else:
-            work = AddingLoad(store, snapshot, session, violations, replaces=mode is LoadMode.OVERWRITE)
+            work = AddingLoad(
+                store, snapshot, session, violations, replaces=mode is LoadMode.OVERWRITE, directory=Path(directory)
+            )
         try:
             for rows in decode(catalog, violations):
                 work.add(rows)

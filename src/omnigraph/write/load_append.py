@@ -7,6 +7,7 @@ rest of the input is still checked, so that all violations are reported, and not
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omnigraph.ledger.attempts import WriteSession
@@ -39,12 +40,14 @@ class AddingLoad:
         violations: ViolationCollector,
         *,
         replaces: bool,
+        directory: Path,
     ) -> None:
         self._store = store
         self._snapshot = snapshot
         self._session = session
         self._violations = violations
         self._replaces = replaces
+        self._directory = directory
         self._catalog: Catalog = store.catalog(snapshot.schema_digest)
         self._committed = CommittedRows(store, snapshot)
         self._keys: dict[str, KeyCollector] = {}
@@ -60,13 +63,14 @@ class AddingLoad:
         """Check rows by themselves and write them."""
         type_ = self._catalog.table(rows.table_key)
         assert type_ is not None
-        if type_.key or rows.table["id"].null_count < rows.count:
+        own_ids = bool(type_.key) or rows.table["id"].null_count < rows.count
+        if own_ids:
             self._own_ids.add(rows.table_key)
         rows = with_ids(type_, fill_defaults(type_, rows), self._violations)
         check_values(type_, rows, self._violations)
         if rows.table_key not in self._keys:
-            self._keys[rows.table_key] = KeyCollector(type_)
-        self._keys[rows.table_key].add(rows)
+            self._keys[rows.table_key] = KeyCollector(type_, self._directory)
+        self._keys[rows.table_key].add(rows, with_ids=own_ids)
         if not self._violations and rows.count:
             self._write(rows)
 

@@ -122,7 +122,7 @@ class MergingLoad:
         ids = assign_edge_ids(type_, given, self._committed) if matched_by_tuple(type_) else one_array(given["id"])
         later, first = repeats([pa.chunked_array([ids])])
         repeated = ids.take(pa.array(np.unique(first)))
-        keys = KeyCollector(type_)
+        keys = KeyCollector(type_, self._directory)
         known_new, count = True, len(ids) - len(later)
         for rows in self._pieces(table_key, ids, repeated):
             known_new &= self._merge_piece(type_, rows, keys)

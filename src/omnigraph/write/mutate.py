@@ -6,6 +6,7 @@ import datetime
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,11 @@ from omnigraph.errors import BadRequest, KeyConflict
 from omnigraph.ledger.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.intents import WriteIntent
 from omnigraph.ledger.values import MAIN, Snapshot, WriterKind
-from omnigraph.query import ir
+from omnigraph.query import ir, syntax
 from omnigraph.query.bind import bind_parameters
 from omnigraph.query.evaluate import evaluate
 from omnigraph.query.lower import compile_query
+from omnigraph.query.parse import parse_queries
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType
 from omnigraph.write.blob_uris import with_blob_bytes
 from omnigraph.write.columns import working_schema
@@ -67,7 +69,7 @@ def mutate(
         branch,
         prepare,
         actor=actor,
-        retry=_retry_policy(store, source, name, branch),
+        retry=retry_policy(source, name),
         if_commit=if_commit,
         operation="mutate",
     )
@@ -75,9 +77,12 @@ def mutate(
     return MutationResult(branch, query_name, nodes, edges, commit, actor)
 
 
-def _retry_policy(store: GraphStore, source: str, name: str | None, branch: str) -> RetryPolicy:
-    query = compiled_mutation(store, source, name, store.snapshot(branch=branch).schema_digest)
-    only_inserts = all(isinstance(statement, ir.Insert) for statement in query.statements)
+@lru_cache(maxsize=256)
+def retry_policy(source: str, name: str | None) -> RetryPolicy:
+    """Whether a conflict is prepared again: for inserts alone. The text says so, whatever the schema is."""
+    chosen = [query for query in parse_queries(source).queries if name is None or query.name.text == name]
+    statements = [s for query in chosen if isinstance(query.body, syntax.Mutation) for s in query.body.statements]
+    only_inserts = all(isinstance(statement, syntax.Insert) for statement in statements)
     return RetryPolicy.PREPARE_AGAIN if only_inserts else RetryPolicy.SURFACE
 
 

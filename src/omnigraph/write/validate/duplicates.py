@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.write.validate.partitions import ROWS_PER_PART, part_positions, parts_for
+
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -35,14 +37,33 @@ def tuple_codes(columns: Sequence[pa.ChunkedArray]) -> tuple[Positions, np.ndarr
 def repeats(columns: Sequence[pa.ChunkedArray]) -> tuple[Positions, Positions]:
     """The rows whose tuple an earlier row has, and that first row for each. A tuple with a null is exempt."""
     empty = np.empty(0, np.int64)
-    if len(columns[0]) < 2 or (len(columns) == 1 and not has_repeats(columns[0])):
+    count = len(columns[0])
+    if count < 2 or (len(columns) == 1 and count <= ROWS_PER_PART and not has_repeats(columns[0])):
         return empty, empty
+    if count > ROWS_PER_PART and pa.types.is_string(columns[0].type) and isinstance(columns[0], pa.ChunkedArray):
+        return _repeats_in_parts(columns)
     codes, complete = tuple_codes(columns)
     rows = np.flatnonzero(complete)
     _, first, inverse = np.unique(codes[rows], return_index=True, return_inverse=True)
     first_of_row = first[inverse]
     later = np.flatnonzero(first_of_row != np.arange(len(rows)))
     return rows[later], rows[first_of_row[later]]
+
+
+def _repeats_in_parts(columns: Sequence[pa.ChunkedArray]) -> tuple[Positions, Positions]:
+    """`repeats` of many rows: part by part of the first column."""
+    count = len(columns[0])
+    parts = parts_for(count)
+    starts = np.cumsum([0, *(len(chunk) for chunk in columns[0].chunks)])
+    found: list[tuple[Positions, Positions]] = []
+    for part in range(parts):
+        pieces = part_positions(columns[0], part, parts)
+        rows = np.concatenate([piece + start for piece, start in zip(pieces, starts)])
+        later, first = repeats([column.take(pa.array(rows)) for column in columns])
+        found.append((rows[later], rows[first]))
+    later, first = (np.concatenate(side) for side in zip(*found))
+    order = np.argsort(later, kind="stable")
+    return later[order], first[order]
 
 
 def match_tuples(columns: Sequence[pa.ChunkedArray], others: Sequence[pa.ChunkedArray]) -> tuple[Positions, Positions]:

@@ -7,6 +7,7 @@ needs of that state it looks up by value; the rules themselves are functions on 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,12 @@ from omnigraph.write.validate import messages
 from omnigraph.write.validate.changes import Committed, GraphChange, TableChange, distinct, one_array
 from omnigraph.write.validate.collector import Kind, ViolationCollector
 from omnigraph.write.validate.duplicates import Positions, match_tuples, repeats
+from omnigraph.write.validate.partitions import part_values, parts_for
+
+ENDS = ("src", "dst")
+
+WORTH_A_THREAD = 100_000
+"""Rows from which on both ends are looked up at the same time: Arrow works outside of Python's lock."""
 
 
 def check_change(catalog: Catalog, change: GraphChange, committed: Committed, violations: ViolationCollector) -> None:
@@ -109,8 +116,19 @@ def check_endpoints(
     type_: EdgeType, table: TableChange, change: GraphChange, committed: Committed, violations: ViolationCollector
 ) -> None:
     """Report edges with an end that does not exist after the write."""
-    for end in ("src", "dst"):
-        check_end(type_, end, table, change, committed, violations)
+    if table.keys.num_rows < WORTH_A_THREAD:
+        for end in ENDS:
+            check_end(type_, end, table, change, committed, violations)
+        return
+
+    def one_end(end: str) -> ViolationCollector:
+        own = ViolationCollector()
+        check_end(type_, end, table, change, committed, own)
+        return own
+
+    with ThreadPoolExecutor(len(ENDS)) as pool:
+        for found in pool.map(one_end, ENDS):
+            violations.merge(found)
 
 
 def check_end(
@@ -124,7 +142,7 @@ def check_end(
     """Report edges whose `src` (or `dst`) does not exist after the write; no other column of theirs is looked at."""
     node = type_.source if end == "src" else type_.target
     column = table.keys[end]
-    missing = missing_nodes(f"node:{node}", distinct(column), change, committed)
+    missing = missing_nodes(f"node:{node}", column, change, committed)
     if len(missing):
         rows = np.flatnonzero(pc.is_in(column, value_set=missing).to_numpy())
         _report(
@@ -141,17 +159,31 @@ def check_end(
 _RECORD_NAME = {"src": "from", "dst": "to"}
 
 
-def missing_nodes(table_key: str, ids: pa.Array, change: GraphChange, committed: Committed) -> pa.Array:
-    """Of these node ids the ones that do not exist after the write."""
+def missing_nodes(
+    table_key: str, ids: pa.ChunkedArray | pa.Array, change: GraphChange, committed: Committed
+) -> pa.Array:
+    """Of these node ids the ones that do not exist after the write, each once."""
     nodes = change.get(table_key)
-    if nodes is not None and nodes.keys.num_rows:
-        ids = ids.filter(pc.invert(pc.is_in(ids, value_set=one_array(nodes.ids))))
-    if not len(ids) or (nodes is not None and nodes.replaces_all) or not committed.count(table_key):
-        return ids
-    found = one_array(committed.rows_with(table_key, "id", ids, ["id"])["id"])
+    missing = _not_among(ids, nodes.ids) if nodes is not None and nodes.keys.num_rows else distinct(ids)
+    if not len(missing) or (nodes is not None and nodes.replaces_all) or not committed.count(table_key):
+        return missing
+    found = one_array(committed.rows_with(table_key, "id", missing, ["id"])["id"])
     if nodes is not None and len(nodes.deleted):
         found = found.filter(pc.invert(pc.is_in(found, value_set=nodes.deleted)))
-    return ids.filter(pc.invert(pc.is_in(ids, value_set=found)))
+    return missing.filter(pc.invert(pc.is_in(missing, value_set=found)))
+
+
+def _not_among(values: pa.ChunkedArray | pa.Array, known: pa.ChunkedArray) -> pa.Array:
+    """The values that are not known, each once; part by part when they are many."""
+    if isinstance(values, pa.Array):
+        values = pa.chunked_array([values])
+    parts = parts_for(max(len(values), len(known)))
+    found: list[pa.Array] = []
+    for part in range(parts):
+        own = part_values(values, part, parts)
+        unknown = pc.invert(pc.is_in(own, value_set=one_array(part_values(known, part, parts))))
+        found.append(distinct(own.filter(unknown)) if pc.any(unknown).as_py() else pa.array([], values.type))
+    return pa.concat_arrays(found)
 
 
 def check_cardinality(

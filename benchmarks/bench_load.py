@@ -1,0 +1,116 @@
+"""A bulk load in process against a plain PySpark job that only parses the same file, and its memory as input grows."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import Row, measure
+from omnigraph.ledger.store import create_store
+from omnigraph.write.load import load
+
+SCHEMA = """
+node Person {
+    slug: String @key
+    name: String
+    age: I32?
+    score: F64?
+}
+
+edge Knows: Person -> Person {
+    since: Date?
+}
+"""
+
+
+def write_input(path: Path, nodes: int) -> Path:
+    """JSON lines of people, and three times as many edges between them."""
+    chosen = random.Random(1)
+    with path.open("w") as file:
+        for n in range(nodes):
+            file.write(
+                f'{{"type": "Person", "data": {{"slug": "person-{n}", "name": "Person Number {n}", '
+                f'"age": {n % 90}, "score": {chosen.random():.3f}}}}}\n'
+            )
+        for n in range(3 * nodes):
+            file.write(
+                f'{{"edge": "Knows", "from": "person-{n % nodes}", "to": "person-{chosen.randrange(nodes)}", '
+                f'"data": {{"since": "20{n % 30:02d}-01-0{1 + n % 9}"}}}}\n'
+            )
+    return path
+
+
+def run(nodes: int = 1_000_000, repeats: int = 3) -> list[Row]:
+    """The load of page 06's table with all checks on, and the peak memory of one ten times as large."""
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        source = write_input(place / "input.jsonl", nodes)
+        spark, stop = _plain_pyspark(source, place / "parquet")
+        try:
+            goal = "4 times as fast (ratio 0.25)"
+            name = f"load of {nodes:,} nodes and {3 * nodes:,} edges"
+            rows = [measure(name, lambda: _load(source, place / "graph"), spark, goal, repeats=repeats, warm_up=1)]
+        finally:
+            stop()
+        small = _peak_megabytes(write_input(place / "small.jsonl", max(1, nodes // 10)), place / "memory")
+        large = _peak_megabytes(source, place / "memory")
+    rows.append(Row("peak memory in MB of that load against a tenth of it", large, small, large / small, "flat"))
+    return rows
+
+
+def _load(source: Path, graph: Path) -> None:
+    shutil.rmtree(graph, ignore_errors=True)
+    with create_store(graph, SCHEMA) as store:
+        load(store, source, mode="append")
+
+
+def _plain_pyspark(source: Path, target: Path) -> tuple[Callable[[], Any], Callable[[], None]]:
+    """What people write by hand: `from_json` for each type, Parquet as the result. The session is started before."""
+    from pyspark.sql import SparkSession, functions
+
+    spark = (
+        SparkSession.builder.master("local[*]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.memory", "4g")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    schemas = {
+        "type": "type string, data struct<slug: string, name: string, age: int, score: double>",
+        "edge": "edge string, from string, to string, data struct<since: date>",
+    }
+
+    def job() -> None:
+        for key, schema in schemas.items():
+            parsed = spark.read.text(str(source)).select(functions.from_json("value", schema).alias("r")).select("r.*")
+            parsed.where(functions.col(key).isNotNull()).write.mode("overwrite").parquet(f"{target}/{key}")
+
+    return job, spark.stop
+
+
+def _peak_megabytes(source: Path, graph: Path) -> float:
+    """The peak of a process of its own that does nothing but the load."""
+    code = (
+        "import sys, resource; from pathlib import Path; from benchmarks.bench_load import _load; "
+        "_load(Path(sys.argv[1]), Path(sys.argv[2])); "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+    )
+    root = Path(__file__).resolve().parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(source), str(graph)], capture_output=True, text=True, check=True, cwd=root
+    )
+    return float(done.stdout.split()[-1])
+
+
+if __name__ == "__main__":
+    from benchmarks.harness import markdown
+
+    print(markdown(run()))
