@@ -154,7 +154,7 @@ def query_json(result: Any, name: str | None, state: Any) -> dict[str, Any]:
 def result_text(result: Any, shape: str) -> Iterator[str]:
     """A result as text, a piece at a time."""
     if shape == "jsonl":
-        yield from result.jsonl()
+        yield from (line + "\n" for line in result.jsonl())
     elif shape == "csv":
         yield from result.csv()
     elif shape == "kv":
