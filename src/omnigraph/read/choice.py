@@ -14,6 +14,7 @@ from enum import StrEnum
 from omnigraph.config import settings
 from omnigraph.query import ir
 from omnigraph.read.caches import ReadCaches
+from omnigraph.read.statistics import is_identity
 from omnigraph.read.steps import EDGE_STEPS, EdgeStep, ExistsStep, ExpandStep, Plan, ScanStep, every_step
 from omnigraph.read.tables import TableReader
 from omnigraph.schema.catalog import Catalog, EdgeType
@@ -38,6 +39,8 @@ BUILD_EDGE = 0.4
 """Each edge, to build the adjacency."""
 SEARCHED_SHARE = 64
 """A ranking over one row in so many is computed from the column in memory."""
+SCAN_ID = 0.05
+"""Each node, when there is no index to ask for an id."""
 READ_ID = 0.5
 """Each node, to read and sort the ids."""
 
@@ -85,19 +88,39 @@ def choose(plan: Plan, reader: TableReader, catalog: Catalog, caches: ReadCaches
         if choice.mode is TraversalMode.CSR:
             in_memory |= {edge, *_node_tables(edge, catalog)}
     for step in every_step(plan.steps):
-        if isinstance(step, ScanStep) and _wants_all(step, plan, reader, caches):
+        if isinstance(step, ScanStep) and _wants_all(step, plan, reader, catalog, caches):
             in_memory.add(step.table_key)
     return Choices(choices, frozenset(in_memory))
 
 
-def _wants_all(step: ScanStep, plan: Plan, reader: TableReader, caches: ReadCaches) -> bool:
+def _wants_all(step: ScanStep, plan: Plan, reader: TableReader, catalog: Catalog, caches: ReadCaches) -> bool:
     """Whether a scanned table is better numbered as a whole: it is already, or a search looks at a good part of it."""
     if caches.nodes.peek(reader.state(step.table_key)) is not None:
         return True
     if any(isinstance(predicate, ir.TextMatch) for predicate in step.filters):
         return True
+    if _asks_for_one(step, catalog) and not reader.is_indexed(step.table_key, "id"):
+        # Look-ups by key without an index read the whole column each time: soon the ids are better kept.
+        rows = reader.row_count(step.table_key)
+        state = reader.state(step.table_key)
+        if caches.spent.get(state, 0.0) >= LOOKUP + READ_ID * rows:
+            return True
+        caches.spend(state, LOOKUP + SCAN_ID * rows)
     ranked = {ranking.var for operator in plan.upper for ranking in rankings(operator)}
     return step.var in ranked and step.rows * SEARCHED_SHARE >= reader.row_count(step.table_key)
+
+
+def _asks_for_one(step: ScanStep, catalog: Catalog) -> bool:
+    """Whether a scan is a look-up by key."""
+    return any(
+        isinstance(predicate, ir.Compare)
+        and predicate.op is ir.CompareOp.EQ
+        and any(
+            isinstance(side, ir.Prop) and is_identity(catalog, step.table_key, side.name)
+            for side in (predicate.left, predicate.right)
+        )
+        for predicate in step.filters
+    )
 
 
 def rankings(operator: ir.Operator) -> tuple[ir.Nearest | ir.Bm25, ...]:

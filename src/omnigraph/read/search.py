@@ -21,7 +21,7 @@ from omnigraph.read.frame import Frame
 from omnigraph.read.running import Run
 from omnigraph.read.text_index import TextIndex, index_texts
 from omnigraph.read.tokenizer import phrase_tokens, query_tokens
-from omnigraph.read.vectors import best_candidates, cosine_distances
+from omnigraph.read.vectors import best_candidates, cosine_distances, matrix
 
 RRF_K = 60
 WHOLE_INDEX_SHARE = 16
@@ -112,8 +112,8 @@ def _nearest_candidates(run: Run, frame: Frame, ranking: ir.Nearest, top: int) -
         return frame
     sizes = run.caches.vector_lengths(run.reader, ranking.table_key, ranking.property)
     whole = len(rows) == len(cached)
-    column = cached if whole else cached.take(pa.array(rows))
-    near = best_candidates(column, sizes if whole else sizes[rows], vector, top)
+    vectors = matrix(cached)
+    near = best_candidates(vectors if whole else vectors[rows], sizes if whole else sizes[rows], vector, top)
     if len(near) < top:
         return frame
     if whole:

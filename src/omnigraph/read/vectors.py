@@ -6,8 +6,6 @@ other rows are looked at, and vectors that point the same way tie.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -51,15 +49,16 @@ def cosine_distances(column: pa.Array, query: npt.NDArray[np.float32]) -> npt.ND
     return found
 
 
-def best_candidates(column: pa.Array, sizes: Any, query: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.int64]:
+def best_candidates(
+    rows: npt.NDArray[np.float32], sizes: npt.NDArray[np.float64], query: npt.NDArray[np.float32], count: int
+) -> npt.NDArray[np.int64]:
     """Places that are sure to include the `count` nearest vectors, found at 32-bit width.
 
     The margin is far wider than the rounding of a 32-bit product, so that the exact distances decide.
     """
-    rows = matrix(column)
     own = float(np.linalg.norm(query.astype(np.float64)))
     with np.errstate(divide="ignore", invalid="ignore"):
-        distances = 1.0 - (rows @ query) / (sizes * own)
+        distances = 1.0 - np.einsum("ij,j->i", rows, query) / (sizes * own)
     distances[~(sizes > 0)] = np.inf
     finite = int(np.count_nonzero(np.isfinite(distances)))
     if finite <= count:

@@ -1,0 +1,81 @@
+"""Side-by-side measurement: both sides are run in turns in one process, and ratios are what is reported."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One comparison. `ratio` is ours over theirs: below 1 we are faster. `goal` says what was aimed at, in words."""
+
+    name: str
+    ours_seconds: float
+    other_seconds: float | None
+    ratio: float | None
+    goal: str
+    spread: float = 0.0
+    """How far apart the middle half of our own times lies, as a part of their median."""
+
+
+def measure(
+    name: str,
+    ours: Callable[[], Any],
+    other: Callable[[], Any] | None,
+    goal: str,
+    *,
+    repeats: int = 9,
+    warm_up: int = 2,
+    patience: float = 20.0,
+) -> Row:
+    """Run both in turns and compare their medians.
+
+    Slow ones are repeated less often: for `patience` seconds, and three times at least.
+    """
+    for _ in range(warm_up):
+        ours()
+        if other is not None:
+            other()
+    our_times: list[float] = []
+    other_times: list[float] = []
+    started = time.perf_counter()
+    for done in range(repeats):
+        if done >= 3 and time.perf_counter() - started > patience:
+            break
+        gc.collect()
+        our_times.append(seconds(ours))
+        if other is not None:
+            other_times.append(seconds(other))
+    our_median = statistics.median(our_times)
+    quartiles = statistics.quantiles(our_times, n=4) if len(our_times) > 1 else [our_median] * 3
+    spread = (quartiles[2] - quartiles[0]) / our_median if our_median else 0.0
+    if not other_times:
+        return Row(name, our_median, None, None, goal, spread)
+    other_median = statistics.median(other_times)
+    return Row(name, our_median, other_median, our_median / other_median, goal, spread)
+
+
+def seconds(action: Callable[[], Any]) -> float:
+    """How long one call takes."""
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
+
+
+def markdown(rows: Iterable[Row]) -> str:
+    """The rows as one Markdown table."""
+    out = ["| what | ours | theirs | ratio | spread | goal |", "|---|---:|---:|---:|---:|---|"]
+    for row in rows:
+        theirs = "" if row.other_seconds is None else _time(row.other_seconds)
+        ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
+        out.append(f"| {row.name} | {_time(row.ours_seconds)} | {theirs} | {ratio} | ±{row.spread:.0%} | {row.goal} |")
+    return "\n".join(out) + "\n"
+
+
+def _time(value: float) -> str:
+    return f"{value * 1000:.2f} ms" if value < 1 else f"{value:.2f} s"
