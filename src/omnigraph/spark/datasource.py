@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, NotFound
 from omnigraph.ledger.snapshots import find_type, table_of
+from omnigraph.spark.fragment_groups import fragment_groups
 from omnigraph.spark.pushdown import is_exact, to_condition
 from omnigraph.spark.types import spark_schema, to_travelling, travelling_schema
 from omnigraph.storage.blobs import is_blob_field
@@ -184,14 +185,7 @@ class Reader(DataSourceReader):  # type: ignore[misc]
 
     def partitions(self) -> list[FragmentPartition]:
         """Fragments, small ones together, about `rows_per_partition` rows each."""
-        groups: list[list[int]] = []
-        rows = 0
-        for fragment in self._tables().fragments(self.table):
-            if not groups or rows + fragment.rows > self.rows_per_partition:
-                groups.append([])
-                rows = 0
-            groups[-1].append(fragment.id)
-            rows += fragment.rows
+        groups = fragment_groups(self._tables().fragments(self.table), self.rows_per_partition)
         return [FragmentPartition(tuple(group)) for group in groups]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:

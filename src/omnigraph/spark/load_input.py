@@ -154,7 +154,7 @@ class FrameInput(LoadInput):
             number = TaskContext.get().partitionId()
             done = TaskReport()
             pieces = decode_frames(
-                mapping, (_as_stored(batch) for batch in batches), f"<frame, partition {number}>", done.violations
+                mapping, (as_stored(batch) for batch in batches), f"<frame, partition {number}>", done.violations
             )
             yield from pack(stage_messages(context, pieces, done, number, records.add))
 
@@ -187,7 +187,7 @@ class RowsInput(LoadInput):
         return frame.mapInArrow(task, MESSAGE_SCHEMA)
 
 
-def _as_stored(batch: pa.RecordBatch) -> pa.RecordBatch:
+def as_stored(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Spark has no unsigned 64-bit integers and hands them over as decimals: make them whole numbers again."""
     arrays = []
     for column in batch.columns:

@@ -121,9 +121,7 @@ def adding_messages(
 def key_messages(
     context: LoadContext, type_: GraphType, keys: pa.Table, *, own_ids: bool, position: int
 ) -> Iterator[Message]:
-    """The key columns of rows, each where its rule is checked. Ids that were made here are nobody's business."""
-    if not own_ids:
-        keys = keys.set_column(0, keys.schema.field(0), pa.nulls(keys.num_rows, pa.string()))
+    """The key columns of rows, each where its rule is checked."""
     key = type_.table_key
     if own_ids:
         yield from _sent(context, Kind.IDS, f"{key}/own", keys, "id", ["id"], position)
@@ -133,6 +131,9 @@ def key_messages(
             complete = complete.filter(pc.is_valid(complete[name])) if complete[name].null_count else complete
         yield from _sent(context, Kind.UNIQUE, f"{key}/{number}", complete, unique[0], ["id", *unique], position)
     if isinstance(type_, EdgeType):
+        if not own_ids:
+            # Ids that were made here are the longest column by far, and name rows that nobody has seen.
+            keys = keys.set_column(0, keys.schema.field(0), pa.nulls(keys.num_rows, pa.string()))
         for end in ("src", "dst"):
             yield from _sent(context, Kind.END, f"{key}/{end}", keys, end, ["id", end], position)
 

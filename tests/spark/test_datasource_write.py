@@ -1,0 +1,84 @@
+"""Writing through the data source: the checks and the commit of every other load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnigraph.ledger.branches import create_branch
+from omnigraph.ledger.store import GraphStore, create_store
+from omnigraph.write.load import load
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = "node Person { slug: String @key  age: I32? }\nedge Knows: Person -> Person { @unique(src, dst) }"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> GraphStore:
+    from omnigraph.spark.datasource import register
+
+    register(spark)
+    made = create_store(str(tmp_path_factory.mktemp("write") / "graph.omni"), SCHEMA)
+    load(made, [{"slug": f"p{n}", "age": n} for n in range(5)], mode="append", type="Person")
+    return made
+
+
+def write(frame: Any, store: GraphStore, type: str, mode: str = "append", **options: str) -> None:
+    frame.write.format("omnigraph").option("type", type).options(**options).mode(mode).save(store.uri)
+
+
+def read(spark: Any, store: GraphStore, type: str, **options: str) -> Any:
+    return spark.read.format("omnigraph").option("type", type).options(**options).load(store.uri)
+
+
+def test_a_frame_is_appended_as_one_commit(spark: Any, store: GraphStore) -> None:
+    before = store.snapshot().head
+    frame = spark.createDataFrame([("p0", "p1"), ("p1", "p2"), ("p2", "p3")], "a string, b string").repartition(3)
+    write(frame, store, "Knows", map="a=src,b=dst", actor="act-ada")
+    head = store.snapshot().head
+    assert (head.parent_commit_id, head.actor_id) == (before.graph_commit_id, "act-ada")
+    rows = read(spark, store, "knows", columns="src,dst").collect()
+    assert {tuple(row) for row in rows} == {("p0", "p1"), ("p1", "p2"), ("p2", "p3")}
+
+
+@pytest.mark.parametrize(
+    ("type", "rows", "schema", "message"),
+    [
+        ("Knows", [("p0", "ghost")], "src string, dst string", "missing_endpoint"),
+        ("Person", [("p0", 1)], "slug string, age int", "existing_id|exists already"),
+        ("Person", [("q", 1), ("q", 2)], "slug string, age int", "duplicate_id"),
+        ("Person", [(None, 1)], "slug string, age int", "missing_key"),
+        ("Persn", [("q",)], "slug string", "did you mean `Person`"),
+        ("Person", [("q",)], "slg string", "did you mean `slug`"),
+    ],
+)
+def test_what_breaks_a_rule_is_refused_and_leaves_nothing(
+    spark: Any, store: GraphStore, type: str, rows: list[Any], schema: str, message: str
+) -> None:
+    head = store.snapshot().head
+    files = sorted(Path(store.root.path).rglob("*.lance"))
+    with pytest.raises(Exception, match=message):
+        write(spark.createDataFrame(rows, schema), store, type)
+    assert store.snapshot().head == head
+    assert sorted(Path(store.root.path).rglob("*.lance")) == files
+
+
+def test_only_append_is_written_this_way(spark: Any, store: GraphStore) -> None:
+    with pytest.raises(Exception, match=r"graph\.load"):
+        write(spark.createDataFrame([("q",)], "slug string"), store, "Person", mode="overwrite")
+
+
+def test_a_frame_is_read_at_a_branch_a_commit_or_a_version(spark: Any, store: GraphStore) -> None:
+    commit = store.snapshot().head
+    load(store, [{"slug": "later"}], mode="append", type="Person")
+    create_branch(store, "side", "main")
+    load(store, [{"slug": "aside"}], mode="append", type="Person", branch="side")
+    now = read(spark, store, "Person").count()
+    assert read(spark, store, "Person", snapshot=commit.graph_commit_id).count() == now - 1
+    assert read(spark, store, "Person", version=str(commit.manifest_version)).count() == now - 1
+    assert read(spark, store, "Person", branch="side").where("slug = 'aside'").count() == 1
+    with pytest.raises(Exception, match="no type `Persn`; did you mean `Person`"):
+        read(spark, store, "Persn")
