@@ -1,0 +1,35 @@
+"""`make bench`: runs what is asked for (everything by default) and writes one Markdown table.
+
+python -m benchmarks [languages] [mutation] [load] [read] [merge] [spark] [open] [--out FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from pathlib import Path
+
+from benchmarks.harness import Row, markdown
+
+SUITES = ("languages", "open", "mutation", "read", "merge", "load", "spark")
+
+
+def main() -> None:
+    """Run the suites that were named."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks")
+    parser.add_argument("suites", nargs="*", choices=[*SUITES, []], help="which to run; all by default")
+    parser.add_argument("--out", type=Path, help="also write the table to this file")
+    options = parser.parse_args()
+    rows: list[Row] = []
+    for suite in options.suites or SUITES:
+        print(f"running {suite} ...", file=sys.stderr, flush=True)
+        rows += importlib.import_module(f"benchmarks.bench_{suite}").run()
+    table = markdown(rows)
+    print(table)
+    if options.out:
+        options.out.write_text(table, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
