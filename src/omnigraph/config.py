@@ -82,9 +82,6 @@ class Settings:
     maintenance_concurrency: int = _from_environment(8, "OMNIGRAPH_MAINTENANCE_CONCURRENCY", _whole)
     """Tables that optimize and cleanup work on at once."""
 
-    load_concurrency: int = _from_environment(0, "OMNIGRAPH_LOAD_CONCURRENCY", _whole)
-    """Threads that write fragments of one load; 0 means one per core."""
-
     merge_stage_batch_rows: int = _from_environment(8192, "OMNIGRAPH_MERGE_STAGE_BATCH_ROWS", _whole)
     """Rows per batch when a merge stages its result: memory stays flat whatever the size of the merge."""
 
@@ -126,24 +123,6 @@ class Settings:
 
     query_memory: int = _from_environment(4 << 30, "OMNIGRAPH_QUERY_MEMORY", parse_size)
     """Bytes that one query may hold before it is refused as over its limit."""
-
-    embed_timeout: float = _from_environment(30.0, "OMNIGRAPH_EMBED_TIMEOUT", parse_duration)
-    """Seconds to wait for one answer of an embedding provider."""
-
-    embed_retries: int = _from_environment(4, "OMNIGRAPH_EMBED_RETRIES", _whole)
-    """How often a failed call of an embedding provider is tried again, with growing pauses."""
-
-    body_limit: int = _from_environment(1 << 20, "OMNIGRAPH_BODY_LIMIT", parse_size)
-    """The largest request body that the server reads, loads left out."""
-
-    load_body_limit: int = _from_environment(32 << 20, "OMNIGRAPH_LOAD_BODY_LIMIT", parse_size)
-    """The largest load in a JSON body. Streamed loads have no limit."""
-
-    per_actor_inflight_max: int = _from_environment(16, "OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX", _whole)
-    """Requests of one actor that the server works on at once."""
-
-    per_actor_bytes_max: int = _from_environment(4 << 30, "OMNIGRAPH_PER_ACTOR_BYTES_MAX", parse_size)
-    """Bytes of request bodies of one actor that the server holds at once."""
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
