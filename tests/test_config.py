@@ -39,8 +39,8 @@ def test_values_are_read_with_their_units():
         ("OMNIGRAPH_CLEANUP_GRACE", "soon"),
         ("OMNIGRAPH_ENGINE", "hadoop"),
         ("OMNIGRAPH_PUBLISHER_RETRY_BUDGET", "many"),
-        ("OMNIGRAPH_LOAD_CONCURRENCY", "-1"),
-        ("OMNIGRAPH_BODY_LIMIT", "1 parsec"),
+        ("OMNIGRAPH_MAINTENANCE_CONCURRENCY", "-1"),
+        ("OMNIGRAPH_QUERY_MEMORY", "1 parsec"),
     ],
 )
 def test_a_senseless_value_names_its_variable(variable, value):
