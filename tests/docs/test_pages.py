@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tests.docs.pages import blocks, run_page
 
 ROOT = Path(__file__).resolve().parents[2]
