@@ -25,6 +25,8 @@ def travelling_type(type_: pa.DataType) -> pa.DataType:
         return pa.int64()
     if pa.types.is_fixed_size_list(type_) or pa.types.is_list(type_) or pa.types.is_large_list(type_):
         return pa.list_(pa.field("element", travelling_type(type_.value_type)))
+    if pa.types.is_struct(type_):
+        return pa.struct([pa.field(field.name, travelling_type(field.type)) for field in type_])
     if pa.types.is_large_string(type_):
         return pa.string()
     if pa.types.is_large_binary(type_):
