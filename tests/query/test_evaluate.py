@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from omnigraph.errors import InternalError
 from omnigraph.query import ir
 from omnigraph.query.evaluate import evaluate, matching_rows
-from omnigraph.query.typing import BOOL, DATE, DATETIME, I64, STRING
+from omnigraph.query.typing import BOOL, DATE, DATETIME, F64, I64, STRING
 from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.types import EnumType, ListType, PropertyType, Scalar, ScalarType
 
@@ -73,7 +73,7 @@ def compared(op: ir.CompareOp, left: Any, right: Any) -> bool | None:
 @st.composite
 def number_columns(draw: st.DrawFn) -> tuple[Scalar, list[Any], Scalar, list[Any]]:
     left, right = draw(st.sampled_from(list(NUMBERS))), draw(st.sampled_from(list(NUMBERS)))
-    pairs = draw(st.lists(st.tuples(st.none() | NUMBERS[left], st.none() | NUMBERS[right]), min_size=1, max_size=6))
+    pairs = draw(st.lists(st.tuples(st.none() | NUMBERS[left], st.none() | NUMBERS[right]), max_size=6))
     shared = [value for value in (0, 1, 2**31 - 1) if draw(st.booleans())]
     pairs += [(value, value) for value in shared if left not in {Scalar.F32} and right not in {Scalar.F32}]
     return left, [pair[0] for pair in pairs], right, [pair[1] for pair in pairs]
@@ -93,12 +93,15 @@ def test_numbers_of_all_types_compare_by_their_exact_value(
         expected = [compared(op, one, other) for one, other in zip(lefts, rights, strict=True)]
         assert run(expr, arrays) == expected
         constant = ir.Param("c", right_type, True)
-        with_constant = run(ir.Compare(op, prop("l", left_type), constant), arrays, {"c": rights[0]})
-        assert with_constant == [compared(op, one, rights[0]) for one in lefts]
-        mirrored = run(ir.Compare(op, constant, prop("l", left_type)), arrays, {"c": rights[0]})
-        assert mirrored == [compared(op, rights[0], one) for one in lefts]
-        constants = run(ir.Compare(op, ir.Param("d", left_type, True), constant), None, {"c": rights[0], "d": lefts[0]})
-        assert constants == [compared(op, lefts[0], rights[0])]
+        first_left, first_right = next(zip(lefts, rights, strict=True), (1, 1))
+        with_constant = run(ir.Compare(op, prop("l", left_type), constant), arrays, {"c": first_right})
+        assert with_constant == [compared(op, one, first_right) for one in lefts]
+        mirrored = run(ir.Compare(op, constant, prop("l", left_type)), arrays, {"c": first_right})
+        assert mirrored == [compared(op, first_right, one) for one in lefts]
+        constants = run(
+            ir.Compare(op, ir.Param("d", left_type, True), constant), None, {"c": first_right, "d": first_left}
+        )
+        assert constants == [compared(op, first_left, first_right)]
 
 
 @settings(deadline=None)
@@ -311,12 +314,33 @@ def test_columns_can_come_from_a_function() -> None:
 
 
 def test_no_rows() -> None:
-    empty = pa.array([], pa.int64())
-    lists = pa.array([], pa.list_(pa.int64()))
-    i = prop("i", I64)
-    assert evaluate(ir.Compare(ir.CompareOp.LT, i, i), {("x", "i"): empty}, {}, NOW, 0).to_pylist() == []
-    membership = ir.In(i, prop("l", ListType(Scalar.I64)))
-    assert evaluate(membership, {("x", "i"): empty, ("x", "l"): lists}, {}, NOW, 0).to_pylist() == []
+    text, number, numbers = prop("t", STRING), prop("i", I64), prop("l", ListType(Scalar.I64))
+    columns = {
+        ("x", "t"): pa.array([], pa.utf8()),
+        ("x", "i"): pa.array([], pa.int64()),
+        ("x", "l"): pa.array([], pa.list_(pa.int64())),
+    }
+    params = {"s": "a", "f": 1.5, "n": None, "m": (1, 2)}
+    string, real, nothing = ir.Param("s", STRING), ir.Param("f", F64), ir.Param("n", F64, True)
+    expressions: list[ir.Expr] = [
+        ir.Compare(ir.CompareOp.LT, number, number),
+        ir.Compare(ir.CompareOp.LT, number, real),
+        ir.Compare(ir.CompareOp.EQ, nothing, number),
+        ir.Contains(text, string),
+        ir.Contains(string, text),
+        ir.StartsWith(text, text),
+        ir.In(number, numbers),
+        ir.In(number, ir.Param("m", ListType(Scalar.I64))),
+        ir.In(number, ir.Param("m", ListType(Scalar.F64))),
+        ir.Contains(numbers, ir.Literal(1, I64)),
+        ir.IsNull(text),
+        ir.And((ir.IsNull(text), ir.Literal(True, BOOL))),
+        ir.Compare(ir.CompareOp.EQ, real, real),
+        ir.Now(),
+        ir.Literal(None, STRING),
+    ]
+    for expr in expressions:
+        assert evaluate(expr, columns, params, NOW, 0).to_pylist() == []
 
 
 def test_what_operators_compute_is_no_row_value() -> None:

@@ -123,7 +123,8 @@ def _integer_with_float(op: CompareOp, integers: Any, floats: Any) -> Any:
 def _numpy(values: Any, length: int | None) -> tuple[Any, Any]:
     """The values with nulls as zero, and which of them are valid."""
     if isinstance(values, pa.Scalar):
-        values = pa.repeat(values, length or 1) if values.is_valid else pa.nulls(length or 1, values.type)
+        count = 1 if length is None else length
+        values = pa.repeat(values, count) if values.is_valid else pa.nulls(count, values.type)
     valid = pc.is_valid(values).to_numpy(zero_copy_only=False).astype(bool)
     filled = pc.fill_null(values, pa.scalar(0, values.type))
     return filled.to_numpy(zero_copy_only=False), valid
