@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from omnigraph.engines import engine_for_load, engine_for_tables, maintenance_workers
 from omnigraph.errors import BadRequest
 from omnigraph.query.cache import CacheKey, QueryCache
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot
     from omnigraph.maintain.optimize import MaintenanceResult
     from omnigraph.maintain.tags import Tags
-    from omnigraph.maintain.workers import Workers
     from omnigraph.merge.changes import EntityChange
     from omnigraph.merge.diff import Diff
     from omnigraph.merge.feed import Page
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from omnigraph.query.ir import CompiledQuery
     from omnigraph.read.control import CancelToken
     from omnigraph.read.explain import Explanation
+    from omnigraph.read.export import ExportSummary
     from omnigraph.read.result import Result
     from omnigraph.schema.catalog import Catalog
     from omnigraph.schema.migrate import MigrationPlan
@@ -118,12 +119,14 @@ class Graph:
         **more: Any,
     ) -> Result:
         """Run a read query on one snapshot. `name` picks one query of several; parameters may be keywords too."""
+        from omnigraph.read.result import Result
         from omnigraph.read.run import run_query
 
+        Result.to_spark_hook = staticmethod(_result_to_spark)
         snapshot = self.snapshot(at, branch=branch)
         compiled = self._compile_read(source, name, snapshot)
         values = {**(params or {}), **more}
-        if self._engine(engine, snapshot, compiled) == "spark":
+        if engine_for_tables(engine, snapshot, compiled.reads) == "spark":
             from omnigraph.spark.query import run_query as run_on_spark
             from omnigraph.spark.session import spark_session
 
@@ -167,6 +170,37 @@ class Graph:
         from omnigraph.ledger.snapshots import entity
 
         return entity(self._store, type, id, at, branch or self._branch)
+
+    def export(
+        self,
+        path: str | Path,
+        *,
+        at: Target = None,
+        branch: str | None = None,
+        types: Sequence[str] | None = None,
+        format: str = "jsonl",
+        engine: str = "auto",
+    ) -> ExportSummary:
+        """Write a snapshot out: JSON lines that load back to an equal graph, or Parquet, one directory per type."""
+        options: dict[str, Any] = {"at": at, "branch": branch or self._branch, "types": types, "format": format}
+        snapshot = self.snapshot(at, branch=branch)
+        if str(path) != "-" and engine_for_tables(engine, snapshot, snapshot.tables) == "spark":
+            from omnigraph.spark.export import export_graph as export_on_spark
+            from omnigraph.spark.session import spark_session
+
+            return export_on_spark(spark_session(), self._store, str(path), **options)
+        from omnigraph.read.export import export_graph
+
+        return export_graph(self._store, str(path), **options)
+
+    def to_spark(
+        self, type: str, *, columns: Sequence[str] | None = None, at: Target = None, branch: str | None = None
+    ) -> Any:
+        """The rows of one type at one snapshot as a Spark DataFrame. Blobs come only when named in `columns`."""
+        from omnigraph.spark.datasource import to_spark
+        from omnigraph.spark.session import spark_session
+
+        return to_spark(spark_session(), self._store, type, columns=columns, at=at, branch=branch or self._branch)
 
     # --- writing ---------------------------------------------------------------------------------------------------
 
@@ -232,7 +266,7 @@ class Graph:
             "if_commit": if_commit,
             "progress": progress,
         }
-        if self._load_engine(engine, data) == "spark":
+        if engine_for_load(engine, data) == "spark":
             from omnigraph.spark.load import load as load_on_spark
             from omnigraph.spark.session import spark_session
 
@@ -422,7 +456,12 @@ class Graph:
         from omnigraph.maintain.optimize import ensure_indices
 
         name = branch or self._branch
-        return ensure_indices(self._store, name, actor=actor or self._actor, workers=self._workers(engine, name))
+        return ensure_indices(
+            self._store,
+            name,
+            actor=actor or self._actor,
+            workers=maintenance_workers(engine, self.snapshot(branch=name)),
+        )
 
     def optimize(
         self,
@@ -442,7 +481,7 @@ class Graph:
             name,
             tables=tables,
             actor=actor or self._actor,
-            workers=self._workers(engine, name),
+            workers=maintenance_workers(engine, self.snapshot(branch=name)),
             progress=progress,
         )
 
@@ -469,34 +508,11 @@ class Graph:
             raise BadRequest(f"`{compiled.name}` is a mutation; run it with `mutate`")
         return compiled
 
-    def _load_engine(self, wanted: str, data: Any) -> str:
-        from omnigraph.spark.engine import choose_engine
-        from omnigraph.write.input_size import input_bytes, is_spark_frame
 
-        if is_spark_frame(data):
-            if wanted == "local":
-                raise BadRequest("a Spark frame is loaded by the Spark engine; leave the engine out, or use spark")
-            return "spark"
-        return choose_engine(wanted, input_bytes=input_bytes(data))
+def _result_to_spark(result: Result) -> Any:
+    from omnigraph.spark.results import result_frame
 
-    def _workers(self, engine: str, branch: str) -> Workers:
-        from omnigraph.maintain.workers import local_workers
-        from omnigraph.spark.engine import choose_engine
-
-        rows = max((pin.row_count for pin in self.snapshot(branch=branch).tables.values()), default=0)
-        if choose_engine(engine, table_rows=rows) == "local":
-            return local_workers()
-        from omnigraph.spark.compact import spark_workers
-
-        return spark_workers()
-
-    def _engine(self, wanted: str, snapshot: Snapshot, compiled: Any) -> str:
-        from omnigraph.spark.engine import choose_engine
-
-        if wanted == "local":
-            return "local"
-        rows = max((snapshot.tables[key].row_count for key in compiled.reads if key in snapshot.tables), default=0)
-        return choose_engine(wanted, table_rows=rows)
+    return result_frame(result)
 
 
 def _schema_text(schema: str | Path) -> str:

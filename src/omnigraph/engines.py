@@ -1,0 +1,43 @@
+"""Which engine a call runs on, decided from its size. Deciding imports neither Spark nor anything that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.errors import BadRequest
+
+if TYPE_CHECKING:
+    from omnigraph.ledger.values import Snapshot
+    from omnigraph.maintain.workers import Workers
+
+
+def engine_for_tables(wanted: str, snapshot: Snapshot, table_keys: Iterable[str]) -> str:
+    """The engine for work that reads these tables."""
+    from omnigraph.spark.engine import choose_engine
+
+    rows = max((snapshot.tables[key].row_count for key in table_keys if key in snapshot.tables), default=0)
+    return choose_engine(wanted, table_rows=rows)
+
+
+def engine_for_load(wanted: str, data: Any) -> str:
+    """The engine for a load of this input. A Spark frame can only be loaded by Spark."""
+    from omnigraph.spark.engine import choose_engine
+    from omnigraph.write.input_size import input_bytes, is_spark_frame
+
+    if is_spark_frame(data):
+        if wanted == "local":
+            raise BadRequest("a Spark frame is loaded by the Spark engine; leave the engine out, or use spark")
+        return "spark"
+    return choose_engine(wanted, input_bytes=input_bytes(data))
+
+
+def maintenance_workers(wanted: str, snapshot: Snapshot) -> Workers:
+    """Where compaction and index builds of a branch run."""
+    if engine_for_tables(wanted, snapshot, snapshot.tables) == "spark":
+        from omnigraph.spark.compact import spark_workers
+
+        return spark_workers()
+    from omnigraph.maintain.workers import local_workers
+
+    return local_workers()
