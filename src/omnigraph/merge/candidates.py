@@ -6,10 +6,10 @@ Comparing the rows themselves (`rows.py`) makes it exact.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.errors import HistoryGap
 from omnigraph.ledger.values import WriterKind
@@ -17,49 +17,71 @@ from omnigraph.merge.lines import Stretch, stretches_between
 from omnigraph.storage.values import TableVersion
 
 if TYPE_CHECKING:
+    import duckdb
+
     from omnigraph.ledger.store import GraphStore
+
+CANDIDATES = "candidates"
+"""The relation of the row engine that holds the ids, each once."""
 
 _MAY_RESTORE = (WriterKind.RECOVERY, WriterKind.REPAIR)
 
 
-def candidate_ids(store: GraphStore, left: TableVersion, right: TableVersion) -> pa.ChunkedArray | None:
-    """Ids of the rows that may differ, each once; None when lineage cannot tell and everything must be compared."""
+def collect_candidates(
+    store: GraphStore, engine: duckdb.DuckDBPyConnection, pairs: Sequence[tuple[TableVersion, TableVersion]]
+) -> int | None:
+    """Put the ids of rows that may differ within one of the pairs into `CANDIDATES`; how many there are.
+
+    None when lineage cannot tell, and everything has to be compared.
+    """
+    engine.execute("create temp table candidate_pieces (id varchar)")
+    try:
+        for left, right in pairs:
+            for piece in _changed_between(store, left, right):
+                engine.register("piece", pa.table({"id": piece}))
+                engine.execute("insert into candidate_pieces select id from piece")
+                engine.unregister("piece")
+    except (HistoryGap, _NoLineage):
+        return None
+    engine.execute(f"create temp table {CANDIDATES} as select distinct id from candidate_pieces")
+    engine.execute("drop table candidate_pieces")
+    found: int = engine.sql(f"select count(*) from {CANDIDATES}").fetchall()[0][0]
+    return found
+
+
+class _NoLineage(Exception):
+    """The lines do not meet, or a restore lies on the way: it takes updates back without a trace in the lineage."""
+
+
+def _changed_between(store: GraphStore, left: TableVersion, right: TableVersion) -> Iterator[pa.Array]:
     if left == right:
-        return pa.chunked_array([pa.array([], pa.utf8())])
-    one_line = left.branch == right.branch
-    forks = {} if one_line else {fork.name: fork for fork in store.tables.list_forks(left.location)}
-    if one_line:
+        return
+    if left.location != right.location:
+        raise _NoLineage
+    if left.branch == right.branch:
         low, high = sorted((left.version, right.version))
         stretches: list[Stretch] | None = [Stretch(left.branch, low, high)]
     else:
+        forks = {fork.name: fork for fork in store.tables.list_forks(left.location)}
         stretches = stretches_between(left, right, forks)
     if stretches is None:
-        return None
+        raise _NoLineage
     restores = any(commit.kind in _MAY_RESTORE for commit in store.commits.graph())
-    try:
-        chunks = [chunk for s in stretches for chunk in _changed_ids(store, left.location, s, restores).chunks]
-    except (HistoryGap, _Restored):
-        return None
-    return pa.chunked_array([pc.unique(pa.chunked_array(chunks, pa.utf8()))], pa.utf8())
+    for stretch in stretches:
+        yield from _changed_ids(store, left.location, stretch, restores)
 
 
-class _Restored(Exception):
-    """A restore lies on the way: it takes updates back without leaving a trace in the lineage of rows."""
-
-
-def _changed_ids(store: GraphStore, location: str, stretch: Stretch, check_restores: bool) -> pa.ChunkedArray:
+def _changed_ids(store: GraphStore, location: str, stretch: Stretch, check_restores: bool) -> Iterator[pa.Array]:
     if check_restores and any(
         transaction.kind in ("Restore", "Unreadable") and transaction.changes_content is not False
         for transaction in store.tables.transactions(location, stretch.line, stretch.begin, stretch.end)
     ):
-        raise _Restored
+        raise _NoLineage
     delta = store.tables.delta(location, stretch.line, stretch.begin, stretch.end)
-    chunks: list[pa.Array] = []
     for reader in (delta.inserted, delta.updated):
-        chunks += [batch.column("id") for batch in reader]
+        for batch in reader:
+            yield batch.column("id")
     before = TableVersion(location, stretch.line, stretch.begin)
     for batch in delta.deleted_row_ids:
         if batch.num_rows:
-            rows = store.tables.take_rows(before, batch.column("_rowid"), ["id"])
-            chunks += rows.column("id").chunks
-    return pa.chunked_array(chunks, pa.utf8())
+            yield from store.tables.take_rows(before, batch.column("_rowid"), ["id"]).column("id").chunks

@@ -9,6 +9,7 @@ from typing import Any
 
 from omnigraph.errors import BadRequest
 from omnigraph.merge.plain import plain_row
+from omnigraph.schema.catalog import GraphType
 
 
 class ConflictKind(StrEnum):
@@ -87,6 +88,10 @@ class Resolutions:
             return True, self.rows[table_key, row_id]
         return self.strategy is not None, self.strategy
 
+    def of_table(self, table_key: str) -> dict[str, Resolution]:
+        """The answers for single rows of one table, by id."""
+        return {row_id: answer for (key, row_id), answer in (self.rows or {}).items() if key == table_key}
+
 
 def _key(key: Any) -> tuple[str, str]:
     if isinstance(key, tuple) and len(key) == 2 and all(isinstance(part, str) for part in key):
@@ -101,6 +106,29 @@ def _resolution(key: Any, value: Any) -> Resolution:
         return Choice(value)
     except ValueError:
         raise BadRequest(f"the resolution of {key!r} is `ours`, `theirs`, a row or None, not {value!r}") from None
+
+
+def row_conflict(
+    type_: GraphType,
+    row_id: str,
+    base: dict[str, Any] | None,
+    source: dict[str, Any] | None,
+    target: dict[str, Any] | None,
+    *,
+    inserted: bool,
+) -> MergeConflict:
+    """The conflict of a row that both sides changed. `inserted`: neither side found it there."""
+    if source is None or target is None:
+        kind = ConflictKind.DELETE_VS_UPDATE
+        gone, kept = ("source", "target") if source is None else ("target", "source")
+        message = f"{type_.name} `{row_id}` was deleted on the {gone} and changed on the {kept}"
+    elif inserted:
+        kind = ConflictKind.DIVERGENT_INSERT
+        message = f"{type_.name} `{row_id}` was added on both sides with different values"
+    else:
+        kind = ConflictKind.DIVERGENT_UPDATE
+        message = f"{type_.name} `{row_id}` was changed on both sides in different ways"
+    return MergeConflict(type_.table_key, row_id, kind, message, base, source, target)
 
 
 def snake_case(name: str) -> str:

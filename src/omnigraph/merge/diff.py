@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.errors import BadRequest
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.values import Snapshot, TablePin
-from omnigraph.merge.candidates import candidate_ids
+from omnigraph.merge.candidates import CANDIDATES, collect_candidates
 from omnigraph.merge.changes import EntityChange, Op, TypeCount
-from omnigraph.merge.rows import Side, exact_changes
+from omnigraph.merge.rows import Side, exact_changes, row_engine
 from omnigraph.schema.catalog import Catalog, GraphType
 
 if TYPE_CHECKING:
@@ -128,12 +128,14 @@ def changed_tables(
 def table_changes(store: GraphStore, pair: TablePair) -> Iterator[pa.RecordBatch]:
     """The rows of one table that differ: batches of `id`, `op`, `before` and `after`, by id."""
     left, right = pair.left.table, pair.right.table
-    ids = None
-    if left is not None and right is not None and left.location == right.location:
-        ids = candidate_ids(store, left, right)
-        if ids is not None and len(ids) == 0:
-            return
-    yield from exact_changes(store, pair.left, pair.right, ids)
+    with row_engine() as engine:
+        wanted = None
+        if left is not None and right is not None:
+            found = collect_candidates(store, engine, [(left, right)])
+            if found == 0:
+                return
+            wanted = CANDIDATES if found is not None else None
+        yield from exact_changes(store, engine, pair.left, pair.right, wanted)
 
 
 def _same_version(old: TablePin, new: TablePin) -> bool:

@@ -64,12 +64,12 @@ class _Versions:
         for key, ids in wanted.items():
             type_ = catalog.table(key)
             assert type_ is not None
-            chunked = pa.chunked_array([pa.array(sorted(set(ids)), pa.utf8())])
+            array = pa.array(sorted(set(ids)), pa.utf8())
             states = (bases[0] if bases else None, source, target)
             self._rows[key] = [
                 {}
                 if state is None or key not in state.tables
-                else digest_rows(store, table_of(state.tables[key]), type_, chunked)
+                else digest_rows(store, table_of(state.tables[key]), type_, array)
                 for state in states
             ]
 

@@ -1,19 +1,30 @@
-"""Rows as they are compared: a relation of one table version, blobs replaced by a digest of their bytes."""
+"""Rows as they are compared: blobs are replaced by a digest of their bytes before anything keeps them.
+
+Rows are read in pieces, by look-ups where few are wanted and by one scan where they are a good part of the table, so
+that however many rows are compared, only a piece of them is in memory here.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from omnigraph.config import settings
+from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.catalog import GraphType
-from omnigraph.schema.types import is_blob
+from omnigraph.schema.types import VectorType, is_blob
+from omnigraph.storage.constants import IDS_PER_INDEX_LOOKUP, SCAN_SHARE
 from omnigraph.storage.values import TableVersion
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
+
+ROWS_PER_TEST = 65_536
+"""Rows of a scan that are tested at once for being wanted: each test hashes all wanted ids anew."""
 
 
 def compared_columns(graph_type: GraphType) -> tuple[str, ...]:
@@ -27,32 +38,74 @@ def blob_columns(graph_type: GraphType) -> tuple[str, ...]:
     return tuple(p.name for p in graph_type.properties if is_blob(p.type))
 
 
-def image_reader(
-    store: GraphStore, table: TableVersion, graph_type: GraphType, ids: pa.ChunkedArray | None
-) -> pa.RecordBatchReader | pa.Table:
-    """The rows with these ids (all rows when None), with blobs as their bytes when the type has some."""
+def whole_rows(
+    store: GraphStore, table: TableVersion, graph_type: GraphType, ids: pa.Array | None
+) -> Iterator[pa.Table]:
+    """The rows with these ids (all rows when None) in pieces and in no particular order, blobs as their bytes."""
     columns = list(compared_columns(graph_type))
     blobs = "bytes" if blob_columns(graph_type) else "descriptors"
     if ids is None:
-        return store.tables.scan(table, columns=columns, blobs=blobs)
-    return store.tables.take_ids(table, ids, columns, blobs=blobs)
+        for batch in store.tables.scan(table, columns=columns, blobs=blobs):
+            yield pa.Table.from_batches([batch])
+        return
+    if not _is_good_part(store, table, ids):
+        step = min(settings().merge_stage_batch_rows, IDS_PER_INDEX_LOOKUP)
+        for start in range(0, len(ids), step):
+            yield store.tables.take_ids(table, ids.slice(start, step), columns, blobs=blobs)
+        return
+    for part in _parts(store.tables.scan(table, columns=columns, blobs=blobs)):
+        yield part.filter(pc.is_in(part["id"], value_set=ids))
 
 
-def python_rows(batches: Sequence[pa.RecordBatch] | pa.Table) -> Iterator[dict[str, Any]]:
-    """Rows as plain Python values."""
-    for batch in batches.to_batches() if isinstance(batches, pa.Table) else batches:
-        yield from batch.to_pylist()
+def image_schema(graph_type: GraphType) -> pa.Schema:
+    """The columns of rows that are compared: blobs are digests, vectors are lists."""
+    ends = ("src", "dst") if graph_type.kind == "edge" else ()
+    fields = [pa.field(name, pa.utf8()) for name in ("id", *ends)]
+    for property_ in graph_type.properties:
+        type_ = pa.utf8() if is_blob(property_.type) else arrow_type(property_.type)
+        fields.append(pa.field(property_.name, pa.list_(pa.float32()) if _is_vector(property_.type) else type_))
+    return pa.schema(fields)
+
+
+def images(
+    store: GraphStore, table: TableVersion, graph_type: GraphType, ids: pa.Array | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows with these ids (all rows when None) as they are compared."""
+    schema, blobs = image_schema(graph_type), blob_columns(graph_type)
+    for rows in whole_rows(store, table, graph_type, ids):
+        for name in blobs:
+            position = rows.schema.get_field_index(name)
+            digests = pa.array([digest(value.as_py()) for value in rows.column(position)], pa.utf8())
+            rows = rows.set_column(position, name, digests)
+        yield from rows.select(schema.names).cast(schema).to_batches()
+
+
+def digest(value: bytes | None) -> str | None:
+    """What stands for a blob in comparisons and in changes that are shown."""
+    return None if value is None else "sha256:" + hashlib.sha256(value).hexdigest()
 
 
 def digest_rows(
-    store: GraphStore, table: TableVersion, graph_type: GraphType, ids: pa.ChunkedArray
+    store: GraphStore, table: TableVersion, graph_type: GraphType, ids: pa.Array
 ) -> dict[str, dict[str, Any]]:
     """The rows with these ids as plain values by id, blobs as digests of their bytes."""
-    blobs = blob_columns(graph_type)
-    rows: dict[str, dict[str, Any]] = {}
-    for row in python_rows(image_reader(store, table, graph_type, ids)):
-        for name in blobs:
-            if row[name] is not None:
-                row[name] = "sha256:" + hashlib.sha256(row[name]).hexdigest()
-        rows[row["id"]] = row
-    return rows
+    return {row["id"]: row for batch in images(store, table, graph_type, ids) for row in batch.to_pylist()}
+
+
+def _is_good_part(store: GraphStore, table: TableVersion, ids: pa.Array) -> bool:
+    return len(ids) > IDS_PER_INDEX_LOOKUP and len(ids) > SCAN_SHARE * store.tables.count(table)
+
+
+def _parts(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
+    held: list[pa.RecordBatch] = []
+    for batch in reader:
+        held.append(batch)
+        if sum(one.num_rows for one in held) >= ROWS_PER_TEST:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _is_vector(type_: Any) -> bool:
+    return isinstance(type_, VectorType)

@@ -22,6 +22,7 @@ from omnigraph.ledger.values import MAIN, GraphCommit, Snapshot, WriterKind
 from omnigraph.merge.bases import base_snapshots
 from omnigraph.merge.changes import TypeCount
 from omnigraph.merge.conflicts import MergeConflict, Resolutions
+from omnigraph.merge.given import check_answers
 from omnigraph.merge.graph_conflicts import graph_conflicts
 from omnigraph.merge.stage import row_changes, stage
 from omnigraph.merge.three_way import TableMerge, merge_table
@@ -80,14 +81,14 @@ class Decision:
 
     outcome: Outcome
     bases: tuple[Snapshot, ...]
-    tables: dict[str, tuple[TableMerge, RowChanges]]
+    tables: dict[str, TableMerge]
     conflicts: tuple[MergeConflict, ...]
     reads: frozenset[str]
 
     @property
     def counts(self) -> tuple[TypeCount, ...]:
         """What is inserted, updated and deleted per table."""
-        return tuple(self.tables[key][0].counts for key in sorted(self.tables))
+        return tuple(self.tables[key].counts for key in sorted(self.tables))
 
 
 def merge(
@@ -124,13 +125,14 @@ def merge(
         if decision.outcome is Outcome.ALREADY_UP_TO_DATE:
             return None
         failpoint("merge.decided")
-        staged = stage(store, session, decision.bases[0], target, decision.tables)
+        staged = stage(store, session, decision.bases, target, tuple(decision.tables.values()))
         failpoint("merge.staged")
         intent = session.intent(
             WriterKind.BRANCH_MERGE,
             target,
             staged.writes,
             reads=decision.reads,
+            changes_data=bool(staged.writes or staged.repinned),
             merged_parent_commit_id=pinned.head.graph_commit_id,
         )
         return replace(intent, repinned=staged.repinned)
@@ -157,18 +159,21 @@ def decide(store: GraphStore, source: Snapshot, target: Snapshot, resolutions: R
         return Decision(Outcome.ALREADY_UP_TO_DATE, (), {}, (), frozenset())
     outcome = Outcome.FAST_FORWARD if is_ancestor(graph, ours, theirs) else Outcome.MERGED
     bases = base_snapshots(store, ours, theirs)
-    tables: dict[str, tuple[TableMerge, RowChanges]] = {}
+    tables: dict[str, TableMerge] = {}
+    changes: dict[str, RowChanges] = {}
     conflicts: list[MergeConflict] = []
     reads: set[str] = set()
-    for type_ in store.catalog(target.schema_digest).types():
+    catalog = store.catalog(target.schema_digest)
+    check_answers(catalog, resolutions)
+    for type_ in catalog.types():
         merged = merge_table(store, type_, bases, source, target, resolutions)
         if merged is None:
             continue
         reads.add(type_.table_key)
         conflicts += merged.conflicts
         if not merged.is_empty:
-            tables[type_.table_key] = (merged, row_changes(store, merged))
-    changes = {key: change for key, (_, change) in tables.items()}
+            tables[type_.table_key] = merged
+            changes[type_.table_key] = row_changes(store, merged)
     broken, looked_at = graph_conflicts(store, bases, source, target, changes)
     return Decision(outcome, tuple(bases), tables, (*conflicts, *broken), frozenset(reads | looked_at))
 

@@ -2,24 +2,31 @@
 
 A line owns its data: nothing of the target may point into a fork of the source, or deleting the source would take it
 along. Only a table that the target still inherits, and that the source has on the main line, is taken over by pointer.
+Rows go from the source's line to files of the target's in pieces, whatever their number.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.ledger.attempts import WriteSession
 from omnigraph.ledger.intents import TableWrite
 from omnigraph.ledger.layout import physical_schema
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.values import Snapshot, TablePin
-from omnigraph.merge.images import blob_columns, compared_columns
+from omnigraph.merge.given import given_rows
+from omnigraph.merge.images import whole_rows
 from omnigraph.merge.three_way import TableMerge
 from omnigraph.storage.blobs import with_blobs_as_written
+from omnigraph.storage.distributed import delete_rows, write_fragments
+from omnigraph.storage.values import StagedWrite, TableVersion
 from omnigraph.write.graph_change import RowChanges
+from omnigraph.write.validate.changes import key_columns, one_array
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -34,45 +41,69 @@ class Staged:
 
 
 def row_changes(store: GraphStore, table: TableMerge) -> RowChanges:
-    """The rows that the merge writes to one table and the ids it deletes, for validation and for staging."""
-    columns = list(compared_columns(table.type))
-    blobs = "bytes" if blob_columns(table.type) else "descriptors"
-    rows = store.tables.take_ids(table_of(table.source), table.take, columns, blobs=blobs)
-    if table.given:
-        rows = pa.concat_tables([rows, _given(table, rows.schema)])
-    return RowChanges(rows if rows.num_rows else None, table.delete)
+    """What happens to one table as its rules see it: the source's rows were valid, so only their keys are needed."""
+    keys = store.tables.take_ids(table_of(table.source), table.take, list(key_columns(table.type)))
+    return RowChanges(given_rows(store, table), table.delete, accepted=keys)
 
 
 def stage(
-    store: GraphStore,
-    session: WriteSession,
-    base: Snapshot,
-    target: Snapshot,
-    tables: dict[str, tuple[TableMerge, RowChanges]],
+    store: GraphStore, session: WriteSession, bases: Sequence[Snapshot], target: Snapshot, tables: Sequence[TableMerge]
 ) -> Staged:
     """Stage the changes of every table."""
     writes: list[TableWrite] = []
     repinned: list[TablePin] = []
-    for key, (table, changes) in sorted(tables.items()):
+    for table in sorted(tables, key=lambda table: table.type.table_key):
+        key = table.type.table_key
         pin = target.pin(key)
-        if _may_point(session, base, pin, table):
+        if _may_point(session, bases, pin, table):
             repinned.append(replace(table.source, table_key=key))
-            continue
-        line = session.line(pin)
-        upserts = None
-        if changes.upserts is not None:
-            upserts = with_blobs_as_written(changes.upserts, physical_schema(table.type))
-        staged = store.tables.stage_change(line, upserts, changes.deletes if len(changes.deletes) else None)
-        writes.append(session.table_write(pin, staged))
+        else:
+            writes.append(session.table_write(pin, _stage_table(store, session.line(pin), table)))
     return Staged(tuple(writes), tuple(repinned))
 
 
-def _may_point(session: WriteSession, base: Snapshot, pin: TablePin, table: TableMerge) -> bool:
-    inherited = pin.owner != session.branch.incarnation
-    untouched = base.tables.get(pin.table_key) == pin
-    return inherited and untouched and table.source.lance_branch is None and not table.given
+def _may_point(session: WriteSession, bases: Sequence[Snapshot], pin: TablePin, table: TableMerge) -> bool:
+    if pin.owner == session.branch.incarnation or table.source.lance_branch is not None or table.decided_by_hand:
+        return False
+    return len(bases) == 1 and bases[0].tables.get(pin.table_key) == pin
 
 
-def _given(table: TableMerge, schema: pa.Schema) -> pa.Table:
-    rows = [{name: row.get(name) for name in schema.names} for row in table.given]
-    return pa.Table.from_pylist(rows, schema=schema)
+def _stage_table(store: GraphStore, line: TableVersion, table: TableMerge) -> StagedWrite:
+    given = given_rows(store, table)
+    touched = [table.take, table.delete, *([] if given is None else [one_array(given["id"])])]
+    there = store.tables.take_ids(line, pa.concat_arrays(touched), ["id"], with_row_id=True, with_row_address=True)
+    row_ids: list[int] = []
+    fragments: list[str] = []
+    if len(table.take) or given is not None:
+        target, schema = store.tables.write_target(line), store.tables.schema(line)
+        # Rows that exist come first: they keep the row ids that are noted while they pass.
+        fragments = write_fragments(target, _batches(store, table, given, there, row_ids), schema, row_ids)
+    thinner, emptied = delete_rows(store.tables.write_target(line), one_array(there["_rowaddr"]))
+    return store.tables.stage_fragments(
+        line,
+        fragments,
+        updated_fragments=thinner,
+        removed_fragment_ids=emptied,
+        rows_updated=len(row_ids),
+        rows_deleted=there.num_rows - len(row_ids),
+    )
+
+
+def _batches(
+    store: GraphStore, table: TableMerge, given: pa.Table | None, there: pa.Table, row_ids: list[int]
+) -> Iterator[pa.RecordBatch]:
+    known, known_rows = one_array(there["id"]), one_array(there["_rowid"])
+    schema = physical_schema(table.type)
+    exists = pc.is_in(table.take, value_set=known)
+    for old, ids in ((True, table.take.filter(exists)), (False, table.take.filter(pc.invert(exists)))):
+        pieces = whole_rows(store, table_of(table.source), table.type, ids) if len(ids) else iter(())
+        for rows in pieces:
+            if old:
+                row_ids += known_rows.take(pc.index_in(one_array(rows["id"]), value_set=known)).to_pylist()
+            yield from with_blobs_as_written(rows, schema).to_batches()
+        if given is not None:
+            positions = pc.index_in(one_array(given["id"]), value_set=known)
+            own = given.filter(pc.is_valid(positions) if old else pc.is_null(positions))
+            if old:
+                row_ids += known_rows.take(positions.drop_null()).to_pylist()
+            yield from with_blobs_as_written(own, schema).to_batches()

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.values import Snapshot, TablePin
-from omnigraph.merge.bases import Unknown, VirtualBase
-from omnigraph.merge.candidates import candidate_ids
+from omnigraph.merge.bases import Unknown, VirtualBase, same_row
+from omnigraph.merge.candidates import CANDIDATES, collect_candidates
 from omnigraph.merge.changes import TypeCount
-from omnigraph.merge.conflicts import Choice, ConflictKind, MergeConflict, Resolutions
-from omnigraph.merge.rows import Side, changes_sql, register_images, row_engine, struct_sql
+from omnigraph.merge.conflicts import MergeConflict, Resolutions, row_conflict
+from omnigraph.merge.rows import Side, add_images, changes_sql, ids_of, row_engine, struct_sql
+from omnigraph.merge.settle import Settled, settle
 from omnigraph.schema.catalog import GraphType
 
 if TYPE_CHECKING:
@@ -32,15 +32,18 @@ if TYPE_CHECKING:
 class TableMerge:
     """What the merge does to one table of the target.
 
-    `take` are ids whose source row is written, `delete` ids that go, `given` rows that a resolution supplied.
+    `take` are ids whose source row is written, `delete` ids that go, `given` answers that a caller supplied as a row.
+    `decided_by_hand` says that single rows were answered, so the result need not be the source's state of the table.
     """
 
     type: GraphType
     source: TablePin
+    target: TablePin
     counts: TypeCount
     take: pa.Array
     delete: pa.Array
-    given: tuple[dict[str, Any], ...] = ()
+    given: dict[str, dict[str, Any]]
+    decided_by_hand: bool
     conflicts: tuple[MergeConflict, ...] = ()
 
     @property
@@ -57,17 +60,33 @@ def merge_table(
     target: Snapshot,
     resolutions: Resolutions,
 ) -> TableMerge | None:
-    """The merge of one table; None when the source did not touch it since the base."""
+    """The merge of one table; None when the source did not touch it since the base and no answer is about it."""
     key = type_.table_key
     source_pin, target_pin = source.tables[key], target.tables[key]
-    if _same(source_pin, target_pin) or any(_same(base.tables.get(key), source_pin) for base in bases):
-        return None
-    ids = _candidates(store, bases, source_pin, key)
-    if ids is not None and len(ids) == 0:
-        return None
     with row_engine() as engine:
-        _collect(store, engine, type_, bases, source_pin, target_pin, ids)
-        return _decide(store, engine, type_, bases, source_pin, resolutions)
+        found = _found(store, engine, type_, bases, source_pin, target_pin)
+        answers = resolutions.of_table(key)
+        if found is None and not answers:
+            return None
+        settled = settle(store, type_, source_pin, target_pin, found or Found(), resolutions)
+    return _table_merge(type_, source_pin, target_pin, settled, bool(answers))
+
+
+@dataclass
+class Found:
+    """The rows that differ: those that are taken from the source, those that go, and those that collide."""
+
+    inserted: pa.Array | Sequence[str] = ()
+    updated: pa.Array | Sequence[str] = ()
+    deleted: pa.Array | Sequence[str] = ()
+    colliding: Sequence[MergeConflict] = ()
+
+
+def _table_merge(type_: GraphType, source: TablePin, target: TablePin, settled: Settled, by_hand: bool) -> TableMerge:
+    counts = TypeCount(type_.table_key, settled.inserts, settled.updates, len(settled.delete))
+    return TableMerge(
+        type_, source, target, counts, settled.take, settled.delete, settled.given, by_hand, tuple(settled.conflicts)
+    )
 
 
 def _same(left: TablePin | None, right: TablePin | None) -> bool:
@@ -78,159 +97,105 @@ def _same(left: TablePin | None, right: TablePin | None) -> bool:
     )
 
 
-def _candidates(store: GraphStore, bases: Sequence[Snapshot], source: TablePin, key: str) -> pa.ChunkedArray | None:
-    chunks: list[pa.Array] = []
-    for base in bases:
-        pin = base.tables.get(key)
-        if pin is None or pin.location != source.location:
-            return None
-        found = candidate_ids(store, table_of(pin), table_of(source))
-        if found is None:
-            return None
-        chunks += found.chunks
-    return pa.chunked_array([pc.unique(pa.chunked_array(chunks, pa.utf8()))], pa.utf8())
-
-
-def _collect(
+def _found(
     store: GraphStore,
     engine: duckdb.DuckDBPyConnection,
     type_: GraphType,
     bases: Sequence[Snapshot],
     source: TablePin,
     target: TablePin,
-    ids: pa.ChunkedArray | None,
-) -> None:
-    """Make `merged`: the rows that the source changed since the (first) base, with the target's version of each."""
-    base_pin = bases[0].tables.get(type_.table_key)
-    base_side = Side(table_of(base_pin) if base_pin else None, type_)
-    register_images(store, engine, "l", base_side, ids)
-    register_images(store, engine, "r", Side(table_of(source), type_), ids)
+) -> Found | None:
+    base_pins = [base.tables.get(type_.table_key) for base in bases]
+    if _same(source, target) or (base_pins and all(_same(pin, source) for pin in base_pins)):
+        return None
+    wanted = _candidates(store, engine, base_pins, source)
+    if wanted is None:
+        return None
+    _collect(store, engine, type_, base_pins, source, target, wanted or None)
     if len(bases) > 1:
-        # With several bases any row that one of them holds differently may matter: keep all candidates.
-        _keep_all(engine, type_)
-    else:
-        engine.execute(f"create temp table changed as {changes_sql(type_, type_)}")
-    if len(bases) == 1 and _same(base_pin, target):
-        engine.execute("create temp table merged as select id, before as b, after as s, before as t from changed")
-        return
-    changed = pa.chunked_array(engine.sql("select id from changed").to_arrow_table().column("id"))
-    register_images(store, engine, "t", Side(table_of(target), type_), changed.cast(pa.utf8()))
-    engine.execute(
-        "create temp table merged as select c.id, c.before as b, c.after as s, "
-        f"case when t.id is not null then {struct_sql('t', type_)} end as t "
-        "from changed as c left join t on t.id = c.id"
+        return _by_virtual_base(store, engine, type_, bases)
+    clean = "t is not distinct from b"
+    return Found(
+        ids_of(engine, f"select id from differing where {clean} and s is not null and t is null"),
+        ids_of(engine, f"select id from differing where {clean} and s is not null and t is not null"),
+        ids_of(engine, f"select id from differing where {clean} and s is null"),
+        [
+            row_conflict(type_, row["id"], row["b"], row["s"], row["t"], inserted=row["b"] is None)
+            for row in _rows(engine, f"select id, b, s, t from differing where not ({clean}) order by id")
+        ],
     )
 
 
-def _keep_all(engine: duckdb.DuckDBPyConnection, type_: GraphType) -> None:
+def _candidates(
+    store: GraphStore, engine: duckdb.DuckDBPyConnection, bases: Sequence[TablePin | None], source: TablePin
+) -> str | None:
+    """The relation of ids to look at; an empty text for all rows, None when there is nothing to look at."""
+    pairs = [(table_of(base), table_of(source)) for base in bases if base is not None]
+    if not pairs or len(pairs) < len(bases):
+        return ""
+    found = collect_candidates(store, engine, pairs)
+    if found == 0:
+        return None
+    return "" if found is None else CANDIDATES
+
+
+def _collect(
+    store: GraphStore,
+    engine: duckdb.DuckDBPyConnection,
+    type_: GraphType,
+    bases: Sequence[TablePin | None],
+    source: TablePin,
+    target: TablePin,
+    wanted: str | None,
+) -> None:
+    """Make `differing`: rows that the source changed since the (first) base and that the target has otherwise."""
+    base = bases[0] if bases else None
+    add_images(store, engine, "l", Side(table_of(base) if base else None, type_), wanted)
+    add_images(store, engine, "r", Side(table_of(source), type_), wanted)
+    # With several bases any row that one of them holds differently may matter: keep all candidates.
+    changed = _all_sql(type_) if len(bases) > 1 else changes_sql(type_, type_)
+    engine.execute(f"create temp table changed as {changed}")
+    if len(bases) == 1 and _same(base, target):
+        engine.execute("create temp view differing as select id, before as b, after as s, before as t from changed")
+        return
+    add_images(store, engine, "t", Side(table_of(target), type_), "changed")
     engine.execute(
-        "create temp table changed as select coalesce(l.id, r.id) as id, "
+        "create temp table differing as select * from (select c.id, c.before as b, c.after as s, "
+        f"case when t.id is not null then {struct_sql('t', type_)} end as t "
+        "from changed as c left join t on t.id = c.id) where s is distinct from t"
+    )
+
+
+def _all_sql(type_: GraphType) -> str:
+    return (
+        "select coalesce(l.id, r.id) as id, "
         f"case when l.id is not null then {struct_sql('l', type_)} end as before, "
         f"case when r.id is not null then {struct_sql('r', type_)} end as after "
         "from l full outer join r on l.id = r.id"
     )
 
 
-def _decide(
-    store: GraphStore,
-    engine: duckdb.DuckDBPyConnection,
-    type_: GraphType,
-    bases: Sequence[Snapshot],
-    source: TablePin,
-    resolutions: Resolutions,
-) -> TableMerge:
-    engine.execute("create temp table differing as select * from merged where s is distinct from t")
-    if len(bases) > 1:
-        taken, deleted, colliding = _by_virtual_base(store, engine, type_, bases)
-    else:
-        clean = "t is not distinct from b"
-        taken = _ids(engine, f"select id from differing where {clean} and s is not null")
-        deleted = _ids(engine, f"select id from differing where {clean} and s is null")
-        colliding = (
-            engine.sql(f"select id, b, s, t from differing where not ({clean}) order by id")
-            .to_arrow_table()
-            .to_pylist()
-        )
-    return _settled(type_, source, engine, taken, deleted, colliding, resolutions)
-
-
 def _by_virtual_base(
     store: GraphStore, engine: duckdb.DuckDBPyConnection, type_: GraphType, bases: Sequence[Snapshot]
-) -> tuple[list[str], list[str], list[dict[str, Any]]]:
-    ids = pa.chunked_array(engine.sql("select id from differing").to_arrow_table().column("id")).cast(pa.utf8())
-    virtual = VirtualBase(store, type_, bases, ids)
-    taken: list[str] = []
+) -> Found:
+    virtual = VirtualBase(store, type_, bases, ids_of(engine, "select id from differing"))
+    inserted: list[str] = []
+    updated: list[str] = []
     deleted: list[str] = []
-    colliding: list[dict[str, Any]] = []
-    for row in engine.sql("select id, s, t from differing order by id").to_arrow_table().to_pylist():
+    colliding: list[MergeConflict] = []
+    for row in _rows(engine, "select id, b, s, t from differing order by id"):
         base = virtual.row(row["id"])
-        if base == row["s"]:
+        known = row["b"] if isinstance(base, Unknown) else base
+        if not isinstance(base, Unknown) and same_row(base, row["s"]):
             continue
-        if base == row["t"]:
-            (taken if row["s"] is not None else deleted).append(row["id"])
+        if not isinstance(base, Unknown) and same_row(base, row["t"]):
+            taken = inserted if row["t"] is None else updated
+            (deleted if row["s"] is None else taken).append(row["id"])
         else:
-            known = None if isinstance(base, Unknown) else base
-            colliding.append({"id": row["id"], "b": known, "s": row["s"], "t": row["t"]})
-    return taken, deleted, colliding
+            colliding.append(row_conflict(type_, row["id"], known, row["s"], row["t"], inserted=base is None))
+    return Found(inserted, updated, deleted, colliding)
 
 
-def _settled(
-    type_: GraphType,
-    source: TablePin,
-    engine: duckdb.DuckDBPyConnection,
-    taken: list[str],
-    deleted: list[str],
-    colliding: list[dict[str, Any]],
-    resolutions: Resolutions,
-) -> TableMerge:
-    """Apply resolutions to what collides; what has no answer is a conflict."""
-    given: list[dict[str, Any]] = []
-    conflicts: list[MergeConflict] = []
-    for row in colliding:
-        answered, answer = resolutions.settle(type_.table_key, row["id"])
-        if not answered:
-            conflicts.append(_conflict(type_, row))
-        elif isinstance(answer, dict):
-            given.append({**(row["t"] or row["s"] or {}), **answer, "id": row["id"]})
-        elif answer is None or (answer is Choice.THEIRS and row["s"] is None):
-            if row["t"] is not None:
-                deleted.append(row["id"])
-        elif answer is Choice.THEIRS:
-            taken.append(row["id"])
-    take, delete = pa.array(sorted(taken), pa.utf8()), pa.array(sorted(deleted), pa.utf8())
-    return TableMerge(
-        type_, source, _counts(type_, engine, take, delete, given), take, delete, tuple(given), tuple(conflicts)
-    )
-
-
-def _counts(
-    type_: GraphType,
-    engine: duckdb.DuckDBPyConnection,
-    take: pa.Array,
-    delete: pa.Array,
-    given: list[dict[str, Any]],
-) -> TypeCount:
-    engine.register("taken", pa.table({"id": take}))
-    found = engine.sql("select count(*) from taken join differing using (id) where t is null").fetchall()
-    inserts = int(found[0][0])
-    return TypeCount(type_.table_key, inserts, len(take) - inserts + len(given), len(delete))
-
-
-def _conflict(type_: GraphType, row: dict[str, Any]) -> MergeConflict:
-    base, source, target = row["b"], row["s"], row["t"]
-    if source is None or target is None:
-        kind = ConflictKind.DELETE_VS_UPDATE
-        gone, kept = ("source", "target") if source is None else ("target", "source")
-        message = f"{type_.name} `{row['id']}` was deleted on the {gone} and changed on the {kept}"
-    elif base is None:
-        kind = ConflictKind.DIVERGENT_INSERT
-        message = f"{type_.name} `{row['id']}` was added on both sides with different values"
-    else:
-        kind = ConflictKind.DIVERGENT_UPDATE
-        message = f"{type_.name} `{row['id']}` was changed on both sides in different ways"
-    return MergeConflict(type_.table_key, row["id"], kind, message, base, source, target)
-
-
-def _ids(engine: duckdb.DuckDBPyConnection, query: str) -> list[str]:
-    found: list[str] = engine.sql(query).to_arrow_table().column("id").to_pylist()
+def _rows(engine: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = engine.sql(query).to_arrow_table().to_pylist()
     return found

@@ -28,10 +28,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RowChanges:
-    """What happens to one table: whole rows by id (one per id, blobs as bytes or left out), and ids that go."""
+    """What happens to one table: whole rows by id (one per id, blobs as bytes or left out), and ids that go.
+
+    `accepted` holds the key columns of further rows that are written: their values were checked when they came into the
+    graph, under the same schema.
+    """
 
     upserts: pa.Table | None = None
     deletes: pa.Array = field(default_factory=no_ids)
+    accepted: pa.Table | None = None
 
 
 def validate_graph_change(
@@ -54,6 +59,9 @@ def validate_graph_change(
         if upserts.num_rows:
             present = [name for name in working_schema(type_).names if name in upserts.column_names]
             check_values(type_, Rows(table_key, upserts.select(present)), violations)
-        change[table_key] = TableChange(upserts.select(list(key_columns(type_))), rows.deletes)
+        keys = upserts.select(list(key_columns(type_)))
+        if rows.accepted is not None:
+            keys = pa.concat_tables([keys, rows.accepted.select(keys.column_names).cast(keys.schema)])
+        change[table_key] = TableChange(keys, rows.deletes)
     check_change(catalog, change, committed, violations)
     return violations, frozenset(committed.reads)
