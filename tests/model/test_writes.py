@@ -95,6 +95,7 @@ class WritesMachine(RuleBasedStateMachine):
         except Refused as reason:
             refusal = reason
         fault, self.fault = self.fault, None
+        store_refusal: Exception | None = None
         try:
             if fault is None:
                 on_store()
@@ -102,12 +103,14 @@ class WritesMachine(RuleBasedStateMachine):
                 with active(*fault):
                     on_store()
         except (ValidationFailed, KeyConflict) as error:
-            assert refusal is not None, f"the store refused what the model takes: {error}"
-            return
+            store_refusal = error
         except FailpointError:
             # All of it or nothing: a fault may also fall behind the point where the write is done.
             if refusal is None and not self._equals(self.model):
                 self.model = expected
+            return
+        if store_refusal is not None:
+            assert refusal is not None, f"the store refused what the model takes: {store_refusal}"
             return
         assert refusal is None, f"the store took what the model refuses: {refusal}"
         self.model = expected
@@ -120,11 +123,7 @@ class WritesMachine(RuleBasedStateMachine):
     def insert(self, rows: list[tuple[str, Row]]) -> None:
         # A mutation of LivesIn always adds an edge, so only those that are new keep the model's key.
         fresh = self.model.copy()
-        rows = [
-            (table, row)
-            for table, row in rows
-            if table != "edge:LivesIn" or _is_first(fresh, table, row)
-        ]
+        rows = [(table, row) for table, row in rows if table != "edge:LivesIn" or _is_first(fresh, table, row)]
         if not rows:
             return
 
@@ -208,7 +207,9 @@ class WritesMachine(RuleBasedStateMachine):
         for table in TABLES:
             pin = snapshot.pin(table)
             found = self.store.tables.scan_table(table_of(pin)).drop_columns(["id"]).to_pylist()
-            assert pin.row_count == len(found), f"the pin of {table} counts {pin.row_count} rows, there are {len(found)}"
+            assert pin.row_count == len(found), (
+                f"the pin of {table} counts {pin.row_count} rows, there are {len(found)}"
+            )
             wanted = [dict(sorted(row.items())) for row in model.tables[table].values()]
             if sorted((dict(sorted(row.items())) for row in found), key=str) != sorted(wanted, key=str):
                 return False

@@ -21,6 +21,8 @@ from tests.write.graphs import SCHEMA, company, edge, fill, ids, person, rows
 
 PROJECT = Path(__file__).resolve().parents[2]
 INSERT = "query q($s: String) { insert Person { slug: $s } }"
+COMPANY = "query q($n: String) { insert Company { name: $n } update Company set { size: 1 } where name = $n }"
+PERSON = "query q($s: String) { insert Person { slug: $s } update Person set { age: 1 } where slug = $s }"
 COUNT_UP = 'query q($to: I64) { update Company set { size: $to } where name = "counter" }'
 READ_AND_SET = 'query q($a: I32) { update Person set { age: $a } where slug = "counter" }'
 
@@ -238,7 +240,7 @@ def test_writers_on_other_tables_and_branches_do_not_conflict(graph: GraphStore)
         for n in range(5):
             mutate(
                 graph,
-                "query q($n: String) { insert Company { name: $n } update Company set { size: 1 } where name = $n }",
+                COMPANY,
                 params={"n": f"c{n}"},
             )
 
@@ -246,7 +248,7 @@ def test_writers_on_other_tables_and_branches_do_not_conflict(graph: GraphStore)
         for n in range(5):
             mutate(
                 graph,
-                "query q($s: String) { insert Person { slug: $s } update Person set { age: 1 } where slug = $s }",
+                PERSON,
                 params={"s": f"p{n}"},
                 branch=branch,
             )

@@ -87,7 +87,8 @@ def test_every_type_of_value_can_be_inserted(store: GraphStore):
         store,
         """query q($logo: Blob, $shape: Vector(2), $tags: [String]) {
              insert Company { name: "c", size: 9007199254740993, rank: 0.5, born: date("2026-01-02"),
-                              seen: datetime("2026-01-02T03:04:05Z"), listed: true, tags: $tags, shape: $shape, logo: $logo } }""",
+                              seen: datetime("2026-01-02T03:04:05Z"), listed: true, tags: $tags, shape: $shape,
+                              logo: $logo } }""",
         params={"logo": "aGk=", "shape": [1, 2], "tags": ["a", "b"]},
     )
     (row,) = rows(store, "node:Company")
@@ -270,11 +271,11 @@ def test_value_rules_hold_for_what_is_written(people: GraphStore):
 
 def test_a_refused_mutation_leaves_nothing(people: GraphStore):
     before = people.snapshot()
-    files = {path for path in _files(people)}
+    files = set(_files(people))
     with pytest.raises(ValidationFailed):
         run(people, 'insert Person { slug: "x" } insert Knows { from: "x", to: "nobody" }')
     assert people.snapshot() == before
-    assert {path for path in _files(people)} == files
+    assert set(_files(people)) == files
 
 
 def _files(store: GraphStore) -> list[str]:

@@ -36,12 +36,14 @@ def tuple_codes(columns: Sequence[pa.ChunkedArray]) -> tuple[Positions, np.ndarr
 
 def repeats(columns: Sequence[pa.ChunkedArray]) -> tuple[Positions, Positions]:
     """The rows whose tuple an earlier row has, and that first row for each. A tuple with a null is exempt."""
-    empty = np.empty(0, np.int64)
-    count = len(columns[0])
-    if count < 2 or (len(columns) == 1 and count <= ROWS_PER_PART and not has_repeats(columns[0])):
-        return empty, empty
-    if count > ROWS_PER_PART and pa.types.is_string(columns[0].type) and isinstance(columns[0], pa.ChunkedArray):
+    if len(columns[0]) > ROWS_PER_PART and pa.types.is_string(columns[0].type):
         return _repeats_in_parts(columns)
+    return _repeats_at_once(columns)
+
+
+def _repeats_at_once(columns: Sequence[pa.ChunkedArray]) -> tuple[Positions, Positions]:
+    if len(columns[0]) < 2 or (len(columns) == 1 and not has_repeats(columns[0])):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
     codes, complete = tuple_codes(columns)
     rows = np.flatnonzero(complete)
     _, first, inverse = np.unique(codes[rows], return_index=True, return_inverse=True)
@@ -59,7 +61,7 @@ def _repeats_in_parts(columns: Sequence[pa.ChunkedArray]) -> tuple[Positions, Po
     for part in range(parts):
         pieces = part_positions(columns[0], part, parts)
         rows = np.concatenate([piece + start for piece, start in zip(pieces, starts)])
-        later, first = repeats([column.take(pa.array(rows)) for column in columns])
+        later, first = _repeats_at_once([column.take(pa.array(rows)) for column in columns])
         found.append((rows[later], rows[first]))
     later, first = (np.concatenate(side) for side in zip(*found))
     order = np.argsort(later, kind="stable")
