@@ -6,7 +6,7 @@ new target with the same source; the source is never swapped for a newer one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -20,10 +20,11 @@ from omnigraph.ledger.history import is_ancestor
 from omnigraph.ledger.intents import WriteIntent
 from omnigraph.ledger.values import MAIN, GraphCommit, Snapshot, WriterKind
 from omnigraph.merge.bases import base_snapshots
-from omnigraph.merge.changes import TypeCount
+from omnigraph.merge.changes import EntityChange, TypeCount
 from omnigraph.merge.conflicts import MergeConflict, Resolutions
 from omnigraph.merge.given import check_answers
 from omnigraph.merge.graph_conflicts import graph_conflicts
+from omnigraph.merge.planned import PlannedChanges
 from omnigraph.merge.stage import row_changes, stage
 from omnigraph.merge.three_way import TableMerge, merge_table
 from omnigraph.write.graph_change import RowChanges
@@ -58,6 +59,8 @@ class MergeResult:
     source_deleted: bool = False
     source_kept_because: str | None = None
     engine: str = "local"
+    changes: Iterable[EntityChange] = ()
+    """With `dry_run`: every change that the merge would make, streamed each time it is iterated."""
 
     def to_json(self) -> dict[str, Any]:
         """The response of `branch merge`."""
@@ -113,7 +116,16 @@ def merge(
     pinned = store.snapshot(branch=store.branch(source, "merge").name)
     if dry_run:
         decision = decide(store, pinned, store.snapshot(branch=store.branch(into, "merge").name), answers)
-        return MergeResult(source, into, decision.outcome, None, decision.counts, decision.conflicts, dry_run=True)
+        return MergeResult(
+            source,
+            into,
+            decision.outcome,
+            None,
+            decision.counts,
+            decision.conflicts,
+            dry_run=True,
+            changes=PlannedChanges(store, tuple(decision.tables.values())),
+        )
     store.refuse_if_read_only("merge")
     made: list[Decision] = []
 
