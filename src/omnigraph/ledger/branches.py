@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from ulid import ULID
@@ -18,6 +18,8 @@ from ulid import ULID
 from omnigraph.errors import BadRequest, Conflict, HistoryGap, NotFound, OmniGraphError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger import completion, snapshots
+from omnigraph.ledger.attempts import WRITER_LEASE_PREFIX
+from omnigraph.ledger.held_history import history_held, refuse_removed
 from omnigraph.ledger.history import bases_of_heads, made_from
 from omnigraph.ledger.manifest import ManifestState
 from omnigraph.ledger.manifest_rows import MANIFEST
@@ -49,9 +51,11 @@ def create_branch(
     if store.refs.get(name) is not None:
         raise _exists(name)
     refuse_while_schema_is_applied(store, "branch create")
-    source = store.snapshot(from_)
-    with _source_held(store, source):
-        return _create(store, name, source, actor)
+    # Taken before the source is read: cleanup leaves alone whatever was a head since then.
+    with store.leases.acquire(f"{WRITER_LEASE_PREFIX}{ULID()}", f"branch create {name}"):
+        source = store.snapshot(from_)
+        with _source_held(store, source):
+            return _create(store, name, source, actor)
 
 
 def _create(store: GraphStore, name: str, source: Snapshot, actor: str | None) -> BranchRef:
@@ -138,29 +142,25 @@ def forks_in_use(store: GraphStore, gone: BranchRef) -> set[tuple[str, str]]:
 def _source_held(store: GraphStore, source: Snapshot) -> Iterator[None]:
     """Keep the source from being deleted, and its forks from being reclaimed, until the new branch is known.
 
-    `main` is never deleted. A state of a branch that is gone can be used as long as its forks are still there.
+    `main` is never deleted. A state that is no head any more can be used as long as its rows are still there.
     """
     live = store.refs.get(source.branch.name)
-    if live is None or live.incarnation != source.branch.incarnation:
-        _refuse_reclaimed(store, source)
-        yield
-    elif live.name == MAIN:
-        yield
-    else:
-        with store.windows.enter(live, ()):
+    if live is not None and live.incarnation != source.branch.incarnation:
+        live = None
+    with ExitStack() as held:
+        if live is None or not _is_head(store, live, source):
+            held.enter_context(history_held(store, "branch create"))
+            refuse_removed(store, source, "branch create")
+        if live is not None and live.name != MAIN:
+            held.enter_context(store.windows.enter(live, ()))
             if store.refs.get(live.name) != live:
                 raise NotFound(f"branch create: the source `{live.name}` was deleted meanwhile", branch=live.name)
-            yield
+        yield
 
 
-def _refuse_reclaimed(store: GraphStore, source: Snapshot) -> None:
-    for pin in source.tables.values():
-        if pin.lance_branch and pin.lance_branch not in {fork.name for fork in store.tables.list_forks(pin.location)}:
-            raise HistoryGap(
-                f"branch create: {pin.table_key} at commit {source.head.graph_commit_id} was on a branch that is gone, "
-                "and its rows are reclaimed; start from another commit",
-                graph_commit_id=source.head.graph_commit_id,
-            )
+def _is_head(store: GraphStore, live: BranchRef, source: Snapshot) -> bool:
+    """Whether the source is what its branch shows now: somebody may have published since, which does no harm."""
+    return store.manifest.read(live).head.graph_commit_id == source.head.graph_commit_id
 
 
 def _fork_manifest(store: GraphStore, source: Snapshot, name: str) -> None:

@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.config import settings
-from omnigraph.errors import RecoveryRequired, TableMoved
+from omnigraph.errors import TableMoved
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.intents import TableWrite, WriteIntent
-from omnigraph.ledger.recovery import heal
 from omnigraph.ledger.schema_lock import refuse_while_schema_is_applied
 from omnigraph.ledger.values import MAIN, GraphCommit, Snapshot, WriterKind
 from omnigraph.maintain.declared import DeclaredIndex, declared_indexes
 from omnigraph.maintain.layout import TableLayout, needs_work, prepare
+from omnigraph.maintain.pending import refuse_pending_recovery
 from omnigraph.maintain.workers import Workers, local_workers
 from omnigraph.storage.compaction import CompactionOptions
 from omnigraph.write.progress import ProgressCallback, ProgressReporter
@@ -105,19 +105,6 @@ def ensure_indices(
     """Build the declared indexes that are missing and extend those that no longer cover everything, in one commit."""
     kind = WriterKind.ENSURE_INDICES
     return _Run(store, branch, actor, workers or local_workers(), None, None, False, kind, progress).result()
-
-
-def refuse_pending_recovery(store: GraphStore, operation: str) -> None:
-    """Maintenance works on a recovered graph only: what heals by itself is healed, anything else is refused."""
-    store.refuse_if_read_only(operation)
-    report = heal(store)
-    waiting = (*report.deferred, *report.live)
-    if waiting:
-        raise RecoveryRequired(
-            f"{operation}: {len(waiting)} unfinished writes ({', '.join(waiting[:3])}) have to be recovered first. "
-            "Reopen the graph for writing, or try again when the writers at work are done.",
-            waiting[0],
-        )
 
 
 class _Run:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import Conflict, NotFound
+from omnigraph.ledger.held_history import history_held, refuse_removed
 from omnigraph.ledger.names import check_branch_name
 from omnigraph.ledger.refs import TagRef
 from omnigraph.ledger.snapshots import Target
@@ -29,9 +30,12 @@ class Tags:
         check_branch_name(name, "tag create")
         if self._store.refs.get(name) is not None:
             raise Conflict(f"tag create: there is a branch `{name}`; a name can stand for one thing only", tag=name)
-        commit = self._store.snapshot(target, branch=self._branch).head
-        tag = TagRef(name, commit.graph_commit_id, actor or self._actor, time.time_ns() // 1000)
-        if not self._store.refs.create_tag(tag):
+        with history_held(self._store, f"tag create {name}"):
+            snapshot = self._store.snapshot(target, branch=self._branch)
+            refuse_removed(self._store, snapshot, "tag create")
+            tag = TagRef(name, snapshot.head.graph_commit_id, actor or self._actor, time.time_ns() // 1000)
+            made = self._store.refs.create_tag(tag)
+        if not made:
             raise Conflict(
                 f"tag create: there is a tag `{name}` already; delete it first, or choose another name", tag=name
             )

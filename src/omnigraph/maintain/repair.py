@@ -1,0 +1,289 @@
+"""Repair: explicit, by a person, for drift that no unfinished write covers and for sidecars that recovery refused.
+
+Without `confirm` it only reports. With it, verified drift is published; with `force` the rest is published too, or put
+back to what is published (`restore`). It never rewrites data: a table put back has one more version, with the content
+of the published one. A sidecar that recovery can handle is left to recovery.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ulid import ULID
+
+from omnigraph.errors import BadRequest, OmniGraphError, RecoveryRequired
+from omnigraph.failpoints import declare, failpoint
+from omnigraph.ledger.audit import RecoveryKind, RecoveryRecord
+from omnigraph.ledger.decide import Action
+from omnigraph.ledger.evidence import line_of
+from omnigraph.ledger.forcing import force_sidecar
+from omnigraph.ledger.publish import CommitDraft, Publication, publish
+from omnigraph.ledger.resolving import look, why_refused
+from omnigraph.ledger.schema_lock import refuse_while_schema_is_applied
+from omnigraph.ledger.sidecars import RecoveredTable
+from omnigraph.ledger.values import BranchRef, GraphCommit, TablePin, WriterKind
+from omnigraph.ledger.window import Window
+from omnigraph.maintain.drifted import FoundDrift, Verdict, drift_of_branch, drift_of_branches
+
+if TYPE_CHECKING:
+    from omnigraph.ledger.store import GraphStore
+
+declare("repair.before_publish", "Drift is judged, tables are put back where that was asked for; nothing is published")
+
+REFUSED, PUBLISHED, RESTORED, REPORTED = "refused", "published", "restored", "reported"
+LEFT_TO_RECOVERY, RESOLVED = "left to recovery", "resolved"
+
+
+@dataclass(frozen=True, slots=True)
+class RepairedTable:
+    """One drifted table and what became of it."""
+
+    drift: FoundDrift
+    action: str
+    error: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {**self.drift.to_json(), "action": self.action, "error": self.error}
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWrite:
+    """One sidecar, with the class of each of its tables, and what became of it."""
+
+    operation_id: str
+    kind: str
+    branch: str
+    actor_id: str | None
+    classes: tuple[tuple[str, str], ...]
+    decision: str
+    action: str
+    reason: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {
+            "operation_id": self.operation_id,
+            "kind": self.kind,
+            "branch": self.branch,
+            "actor_id": self.actor_id,
+            "tables": dict(self.classes),
+            "decision": self.decision,
+            "action": self.action,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RepairReport:
+    """What was found and done. `commits` are those that were made, one for each branch and each resolved sidecar."""
+
+    confirmed: bool
+    tables: tuple[RepairedTable, ...]
+    pending: tuple[PendingWrite, ...]
+    commits: tuple[GraphCommit, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """0 for a report, and when all that was found is mended; 1 when anything was refused or failed."""
+        if not self.confirmed:
+            return 0
+        stuck = [t for t in self.tables if t.action == REFUSED] + [p for p in self.pending if p.action != RESOLVED]
+        return 1 if stuck else 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data, the same on the command line and over HTTP."""
+        return {
+            "confirmed": self.confirmed,
+            "tables": [table.to_json() for table in self.tables],
+            "pending": [one.to_json() for one in self.pending],
+            "commits": [commit.to_json() for commit in self.commits],
+        }
+
+
+def repair(
+    store: GraphStore,
+    *,
+    confirm: bool = False,
+    force: bool = False,
+    restore: bool = False,
+    actor: str | None = None,
+) -> RepairReport:
+    """Report drift and pending sidecars; with `confirm` mend what is safe, with `force` too everything else."""
+    if (force or restore) and not confirm:
+        raise BadRequest("repair: force and restore change the graph; confirm them as well")
+    if restore and not force:
+        raise BadRequest("repair: restore puts unexplained commits out of sight; force it as well")
+    commits: list[GraphCommit] = []
+    if confirm:
+        store.refuse_if_read_only("repair")
+        refuse_while_schema_is_applied(store, "repair")
+    pending = [_pending(store, one, force, restore, actor, commits) for one in store.sidecars.list()]
+    shown = [one for one in pending if one is not None]
+    covered = _covered(store)
+    tables: list[RepairedTable] = []
+    if confirm:
+        for branch in store.refs.list():
+            tables += _mend(store, branch, covered, force, restore, actor, commits)
+    else:
+        found = drift_of_branches(store) if not store.read_only else _seen(store)
+        tables = [RepairedTable(d, REPORTED) for d in found if not _is_covered(d, covered)]
+    return RepairReport(confirm, tuple(tables), tuple(shown), tuple(commits))
+
+
+def _seen(store: GraphStore) -> list[FoundDrift]:
+    """The drift as a reader sees it, who cannot hold a window: a writer at work may show up too."""
+    return [drift for branch in store.refs.list() for drift in drift_of_branch(store, branch)]
+
+
+def _covered(store: GraphStore) -> set[tuple[str, str, str | None]]:
+    """The (incarnation, table key, line) triples that a sidecar is over: those are not drift of nobody."""
+    found: set[tuple[str, str, str | None]] = set()
+    for operation_id in store.sidecars.list():
+        stored = store.sidecars.get(operation_id)
+        if stored is not None:
+            found |= {(stored.sidecar.incarnation, t.table_key, t.lance_branch) for t in stored.sidecar.tables}
+    return found
+
+
+def _is_covered(drift: FoundDrift, covered: set[tuple[str, str, str | None]]) -> bool:
+    return (drift.incarnation, drift.table_key, drift.pin.lance_branch) in covered
+
+
+def _pending(
+    store: GraphStore, operation_id: str, force: bool, restore: bool, actor: str | None, commits: list[GraphCommit]
+) -> PendingWrite | None:
+    stored = store.sidecars.get(operation_id)
+    if stored is None:
+        return None
+    sidecar = stored.sidecar
+    branch = next((ref for ref in store.refs.list() if ref.incarnation == sidecar.incarnation), None)
+    if branch is None:
+        return PendingWrite(
+            operation_id, sidecar.kind.value, sidecar.branch, sidecar.actor_id, (), "discard", LEFT_TO_RECOVERY
+        )
+    decision, _ = look(store, branch, sidecar)
+    classes = tuple((state.table.table_key, state.table_class.value) for state in decision.states)
+    reason = why_refused(decision) if decision.blocks else None
+    action = REFUSED if decision.blocks else LEFT_TO_RECOVERY
+    if decision.action is Action.REFUSE and force:
+        try:
+            commit = force_sidecar(store, operation_id, restore=restore, actor=actor)
+            commits += [commit] if commit else []
+            action = RESOLVED
+        except OmniGraphError as error:
+            reason = error.message
+    return PendingWrite(
+        operation_id,
+        sidecar.kind.value,
+        sidecar.branch,
+        sidecar.actor_id,
+        classes,
+        decision.action.value,
+        action,
+        reason,
+    )
+
+
+def _mend(
+    store: GraphStore,
+    branch: BranchRef,
+    covered: set[tuple[str, str, str | None]],
+    force: bool,
+    restore: bool,
+    actor: str | None,
+    commits: list[GraphCommit],
+) -> list[RepairedTable]:
+    """Judge and mend the drift of one branch, with its window held from the look to the publish."""
+    if not drift_of_branch(store, branch):
+        return []
+    with store.windows.enter(branch, store.manifest.read(branch).tables) as window:
+        found = [drift for drift in drift_of_branch(store, branch) if not _is_covered(drift, covered)]
+        mended = [drift for drift in found if force or drift.verdict is Verdict.VERIFIED]
+        refused = [RepairedTable(drift, REFUSED, _why(drift)) for drift in found if drift not in mended]
+        if not mended:
+            return refused
+        try:
+            done, commit = _publish(store, window, branch, mended, restore, actor)
+        except RecoveryRequired:
+            raise
+        except OmniGraphError as error:
+            return refused + [RepairedTable(drift, REFUSED, error.message) for drift in mended]
+        commits.append(commit)
+        return refused + done
+
+
+def _why(drift: FoundDrift) -> str:
+    if drift.verdict is Verdict.UNVERIFIABLE:
+        return "what changed cannot be told; force publishes it as it stands, or restores the published version"
+    return "data changed outside this program; force publishes it as it stands, or restores the published version"
+
+
+def _publish(
+    store: GraphStore,
+    window: Window,
+    branch: BranchRef,
+    mended: Sequence[FoundDrift],
+    restore: bool,
+    actor: str | None,
+) -> tuple[list[RepairedTable], GraphCommit]:
+    operation_id = str(ULID())
+    done: list[RepairedTable] = []
+    pins: list[TablePin] = []
+    for drift in mended:
+        window.check()
+        # Verified drift is the same rows: nothing to put back.
+        back = restore and drift.verdict is not Verdict.VERIFIED
+        pinned = line_of(drift.pin)
+        if back:
+            version = store.tables.restore(pinned, drift.head, operation_id).version
+            pins.append(replace(drift.pin, version=version))
+        else:
+            rows = store.tables.count(pinned.at(drift.head))
+            pins.append(replace(drift.pin, version=drift.head, row_count=rows))
+        done.append(RepairedTable(drift, RESTORED if back else PUBLISHED))
+    failpoint("repair.before_publish")
+    window.check()
+    draft = CommitDraft(
+        graph_commit_id=str(ULID()),
+        parent_commit_id=store.manifest.read(branch).head.graph_commit_id,
+        merged_parent_commit_id=None,
+        actor_id=actor,
+        created_at=time.time_ns() // 1000,
+        kind=WriterKind.REPAIR,
+        changes_data=any(one.action == PUBLISHED and one.drift.verdict is not Verdict.VERIFIED for one in done),
+    )
+    expected = {drift.table_key: drift.pin for drift in mended}
+    commit = publish(store, branch, Publication(commit=draft, updates=tuple(pins)), expected=expected)
+    _audit(store, operation_id, branch, mended, pins, commit, restore)
+    return done, commit
+
+
+def _audit(
+    store: GraphStore,
+    operation_id: str,
+    branch: BranchRef,
+    mended: Sequence[FoundDrift],
+    pins: Sequence[TablePin],
+    commit: GraphCommit,
+    restore: bool,
+) -> None:
+    tables = tuple(
+        RecoveredTable(drift.table_key, drift.head, pin.version) for drift, pin in zip(mended, pins, strict=True)
+    )
+    kind = RecoveryKind.ROLLED_BACK if restore else RecoveryKind.ROLLED_FORWARD
+    store.audit.record(
+        RecoveryRecord(
+            operation_id=operation_id,
+            kind=kind,
+            graph_commit_id=commit.graph_commit_id,
+            writer_kind=WriterKind.REPAIR,
+            recovery_for_actor=commit.actor_id,
+            branch=branch.name,
+            tables=tables,
+            created_at=commit.created_at,
+        )
+    )

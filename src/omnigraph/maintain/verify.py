@@ -1,0 +1,298 @@
+"""Verify: read everything and check it. Changes nothing; a read-only handle will do.
+
+Each finding says which rule is broken, on which branch, in which table and, where there is one, for which row.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.config import settings
+from omnigraph.errors import OmniGraphError
+from omnigraph.ledger.history import CommitGraph
+from omnigraph.ledger.manifest_rows import MANIFEST
+from omnigraph.ledger.snapshots import table_of
+from omnigraph.ledger.values import BranchRef, Snapshot, TablePin
+from omnigraph.maintain import forks, inventory, leftovers
+from omnigraph.maintain.cleanup import oldest_protected
+from omnigraph.maintain.drifted import drift_of_branch
+from omnigraph.maintain.inventory import INTERNAL, TableInventory
+from omnigraph.maintain.needs import Needs, collect, read_heads
+from omnigraph.maintain.retention import Retention
+from omnigraph.schema.catalog import EdgeType
+
+if TYPE_CHECKING:
+    from omnigraph.ledger.store import GraphStore
+
+SHOWN_ROWS = 10
+"""Findings about single rows that are listed for each rule and table; the rest is counted."""
+
+
+class Rule(StrEnum):
+    """What is checked."""
+
+    PIN_OPENS = "pin opens"
+    ROW_COUNT = "row count matches"
+    UNIQUE_IDS = "ids are unique"
+    ENDPOINTS = "endpoints exist"
+    DRIFT = "newest version is published"
+    LOGGED = "every manifest version has its commit"
+    PARENTS = "every commit has its parents"
+    TAGS = "every tag has its commit"
+    SIDECARS = "no unfinished write"
+    LEFTOVERS = "nothing unreferenced is old"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One broken rule."""
+
+    rule: Rule
+    message: str
+    branch: str | None = None
+    table_key: str | None = None
+    row_id: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data, keys without a value left out."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What was read and what was found."""
+
+    branches: int
+    tables: int
+    rows: int
+    commits: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every rule holds."""
+        return not self.findings
+
+    @property
+    def exit_code(self) -> int:
+        """0 when every rule holds, 1 otherwise."""
+        return 0 if self.ok else 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data, the same on the command line and over HTTP."""
+        return {
+            "ok": self.ok,
+            "branches": self.branches,
+            "tables": self.tables,
+            "rows": self.rows,
+            "commits": self.commits,
+            "findings": [finding.to_json() for finding in self.findings],
+        }
+
+
+def verify(store: GraphStore) -> VerifyReport:
+    """Check the whole graph. Tables that several branches share are read once."""
+    found: list[Finding] = []
+    checked = _Tables(store)
+    branches = store.refs.list()
+    states: list[tuple[BranchRef, Snapshot]] = []
+    for branch in branches:
+        try:
+            states.append((branch, store.snapshot(branch=branch.name)))
+        except OmniGraphError as error:
+            found.append(Finding(Rule.PIN_OPENS, f"the branch cannot be opened: {error.message}", branch.name))
+    for branch, snapshot in states:
+        found += checked.check(branch.name, snapshot)
+        found += _drift(store, branch)
+    found += _sidecars(store)
+    found += _tags(store, checked)
+    graph, history = _history(store, states)
+    found += history
+    try:
+        found += _leftovers(store)
+    except OmniGraphError as error:
+        found.append(Finding(Rule.LEFTOVERS, f"what is unreferenced cannot be told: {error.message}"))
+    return VerifyReport(len(branches), checked.tables, checked.rows, len(graph), tuple(found))
+
+
+class _Tables:
+    """The checks of tables, each version once."""
+
+    def __init__(self, store: GraphStore) -> None:
+        self._store = store
+        self._ids: dict[tuple[str, str | None, int], pa.ChunkedArray | None] = {}
+        self._findings: dict[tuple[str, str | None, int], list[tuple[Rule, str, str | None]]] = {}
+        self.tables = 0
+        self.rows = 0
+
+    def check(self, branch: str | None, snapshot: Snapshot) -> list[Finding]:
+        """Every table of one state."""
+        found: list[Finding] = []
+        for key, pin in snapshot.tables.items():
+            self._read(pin)
+            found += [Finding(rule, text, branch, key, row) for rule, text, row in self._findings[_place(pin)]]
+        catalog = self._store.catalog(snapshot.schema_digest)
+        for type_ in catalog.types():
+            published = snapshot.tables.get(type_.table_key)
+            if published is None:
+                found.append(Finding(Rule.PIN_OPENS, "the schema has a type without a table", branch, type_.table_key))
+            elif isinstance(type_, EdgeType) and self._ids.get(_place(published)) is not None:
+                found += self._check_ends(branch, snapshot, type_, published)
+        return found
+
+    def _read(self, pin: TablePin) -> None:
+        if _place(pin) in self._findings:
+            return
+        problems: list[tuple[Rule, str, str | None]] = []
+        self._findings[_place(pin)] = problems
+        self._ids[_place(pin)] = None
+        table = table_of(pin)
+        try:
+            # Every column, so that a damaged data file shows; only the ids are kept.
+            parts = [batch.column("id") for batch in self._store.tables.scan(table)]
+        except (OmniGraphError, OSError, pa.ArrowException) as error:
+            problems.append((Rule.PIN_OPENS, f"version {pin.version} cannot be read: {_short(error)}", None))
+            return
+        ids = pa.chunked_array(parts, pa.string())
+        self._ids[_place(pin)] = ids
+        self.tables += 1
+        self.rows += len(ids)
+        if len(ids) != pin.row_count:
+            problems.append((Rule.ROW_COUNT, f"{pin.row_count} rows are published and {len(ids)} are there", None))
+        if pc.count_distinct(ids, mode="all").as_py() != len(ids):
+            counts = Counter(ids.to_pylist())
+            twice = sorted(str(name) for name, number in counts.items() if number > 1)
+            problems += [
+                (Rule.UNIQUE_IDS, f"the id is there {counts[name]} times", name) for name in twice[:SHOWN_ROWS]
+            ]
+            if len(twice) > SHOWN_ROWS:
+                problems.append((Rule.UNIQUE_IDS, f"{len(twice)} ids are there more than once", None))
+
+    def _check_ends(self, branch: str | None, snapshot: Snapshot, type_: EdgeType, pin: TablePin) -> Iterable[Finding]:
+        found: list[Finding] = []
+        for column, node in (("src", type_.source), ("dst", type_.target)):
+            end = snapshot.tables.get(f"node:{node}")
+            known = self._ids.get(_place(end)) if end is not None else None
+            if known is None:
+                continue
+            edges = self._store.tables.scan_table(table_of(pin), columns=["id", column])
+            missing = edges.filter(pc.invert(pc.is_in(edges[column], value_set=known.combine_chunks())))
+            for row in missing.slice(0, SHOWN_ROWS).to_pylist():
+                text = f"{column} is `{row[column]}` and there is no such {node}"
+                found.append(Finding(Rule.ENDPOINTS, text, branch, type_.table_key, row["id"]))
+            if missing.num_rows > SHOWN_ROWS:
+                text = f"{missing.num_rows} edges have a {column} that is no {node}"
+                found.append(Finding(Rule.ENDPOINTS, text, branch, type_.table_key))
+        return found
+
+
+def _drift(store: GraphStore, branch: BranchRef) -> list[Finding]:
+    try:
+        drifted = drift_of_branch(store, branch)
+    except OmniGraphError as error:
+        return [Finding(Rule.DRIFT, error.message, branch.name)]
+    return [
+        Finding(
+            Rule.DRIFT,
+            f"version {drift.pinned} is published and {drift.head} is there ({drift.verdict.value}: "
+            f"{', '.join(drift.transactions)}); run `omnigraph repair`",
+            branch.name,
+            drift.table_key,
+        )
+        for drift in drifted
+    ]
+
+
+def _sidecars(store: GraphStore) -> list[Finding]:
+    return [
+        Finding(
+            Rule.SIDECARS, f"the write {one} is not finished; open the graph for writing, or run `omnigraph repair`"
+        )
+        for one in store.sidecars.list()
+    ]
+
+
+def _tags(store: GraphStore, checked: _Tables) -> list[Finding]:
+    found: list[Finding] = []
+    for tag in store.refs.tags():
+        try:
+            found += checked.check(f"tag {tag.name}", store.snapshot(tag.name))
+        except OmniGraphError as error:
+            found.append(Finding(Rule.TAGS, f"the tag `{tag.name}` cannot be opened: {error.message}"))
+    return found
+
+
+def _history(store: GraphStore, states: list[tuple[BranchRef, Snapshot]]) -> tuple[CommitGraph, list[Finding]]:
+    """The log against the manifest's versions that still exist, and every commit against its parents."""
+    graph = store.commits.graph()
+    found: list[Finding] = []
+    for branch, _ in states:
+        for info in store.tables.versions(MANIFEST, branch.manifest_branch):
+            try:
+                head = store.manifest.read(branch, info.version).head
+            except OmniGraphError as error:
+                text = f"manifest version {info.version} cannot be read: {error.message}"
+                found.append(Finding(Rule.LOGGED, text, branch.name))
+                continue
+            if graph.get(head.graph_commit_id) is None:
+                text = f"manifest version {info.version} was published by {head.graph_commit_id}, which the log lacks"
+                found.append(Finding(Rule.LOGGED, text, branch.name))
+    for commit in graph:
+        found += [
+            Finding(Rule.PARENTS, f"commit {commit.graph_commit_id} has the parent {parent}, which the log lacks")
+            for parent in (commit.parent_commit_id, commit.merged_parent_commit_id)
+            if parent is not None and parent not in graph
+        ]
+    return graph, found
+
+
+def _leftovers(store: GraphStore) -> list[Finding]:
+    """What cleanup would take because nothing refers to it, whatever the retention."""
+    now = time.time()
+    before = read_heads(store)
+    found = [inventory.take(store, location, files) for location, files in inventory.locations(store).items()]
+    needs = collect(store, before, Retention(older_than=now), now)
+    cutoff = oldest_protected(needs, now)
+    findings: list[Finding] = []
+    for table in found:
+        findings += _leftovers_of(store, table, needs, cutoff)
+    return findings
+
+
+def _leftovers_of(store: GraphStore, table: TableInventory, needs: Needs, cutoff: float) -> list[Finding]:
+    key = needs.table_keys.get(table.location, table.location)
+    if table.location not in INTERNAL and leftovers.is_abandoned(table, needs, cutoff):
+        return [Finding(Rule.LEFTOVERS, f"nothing refers to the {len(table.files)} files of {table.location}")]
+    if not table.is_table:
+        return []
+    found = [
+        Finding(Rule.LEFTOVERS, f"the fork {name} belongs to no branch; run `omnigraph cleanup`", None, key)
+        for name in (*forks.orphans(table, needs, cutoff), *forks.half_made(table, needs, cutoff))
+    ]
+    try:
+        files = leftovers.unreferenced_files(store, table, cutoff)
+    except OmniGraphError as error:
+        return [*found, Finding(Rule.LEFTOVERS, f"its files cannot be told apart: {error.message}", None, key)]
+    if files:
+        text = (
+            f"{len(files)} files that nothing refers to are older than {settings().cleanup_grace:g} s, such as "
+            f"{files[0].path}; run `omnigraph cleanup`"
+        )
+        found.append(Finding(Rule.LEFTOVERS, text, None, key))
+    return found
+
+
+def _place(pin: TablePin) -> tuple[str, str | None, int]:
+    return pin.location, pin.lance_branch, pin.version
+
+
+def _short(error: Exception) -> str:
+    return error.message if isinstance(error, OmniGraphError) else str(error).splitlines()[0]
