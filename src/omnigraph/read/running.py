@@ -21,7 +21,8 @@ from omnigraph.read.profile import Profile
 from omnigraph.read.spaces import EdgeRowSpace, GrowingSpace, SortedSpace, Space
 from omnigraph.read.tables import TableReader
 from omnigraph.read.values import bound, evaluate
-from omnigraph.schema.catalog import Catalog
+from omnigraph.schema.catalog import Catalog, NodeType
+from omnigraph.schema.types import is_text
 
 
 @dataclass(slots=True)
@@ -53,11 +54,11 @@ class Run:
         found = self._spaces.get(table_key)
         if found is None:
             if table_key not in self.in_memory:
-                found = GrowingSpace(self.reader, table_key)
+                found = GrowingSpace(self.reader, table_key, id_property(self.catalog, table_key))
             elif table_key.startswith("edge:"):
                 found = EdgeRowSpace(self.reader, self.caches, table_key)
             else:
-                found = SortedSpace(self.reader, self.caches, table_key)
+                found = SortedSpace(self.reader, self.caches, table_key, id_property(self.catalog, table_key))
             self._spaces[table_key] = found
         return found
 
@@ -112,6 +113,15 @@ class Run:
         self.cancel.check()
         self.memory.hold("bindings", frame.nbytes)
         return frame
+
+
+def id_property(catalog: Catalog, table_key: str) -> str | None:
+    """The property of a node type whose value is the id itself: its only key, when that is text."""
+    node_type = catalog.table(table_key)
+    if not isinstance(node_type, NodeType) or len(node_type.key) != 1:
+        return None
+    name = node_type.key[0]
+    return name if is_text(node_type.by_name[name].type) else None
 
 
 def true_mask(values: pa.Array) -> Mask:

@@ -26,6 +26,12 @@ SMALL_TABLE = 20_000
 """Columns of tables up to so many rows are read as a whole."""
 WHOLE_COLUMN_SHARE = 16
 """A column is read as a whole when one row in so many is wanted."""
+TAKE = 1000.0
+"""Rough microseconds of one look-up of a few rows, …"""
+TAKE_ROW = 2.0
+"""… for each row of it, …"""
+READ_VALUE = 0.05
+"""… and for each value of a whole column."""
 
 
 class Space(Protocol):
@@ -88,8 +94,8 @@ class _Rows:
         state = self.reader.state(self.table_key)
         found = {name: column for name in names if (column := self.caches.cached_column(state, name)) is not None}
         missing = [name for name in dict.fromkeys(names) if name not in found]
-        if missing and self.worth_reading(len(rows)):
-            kept = [name for name in missing if self.caches.has_room_for(self.reader, self.table_key, name)]
+        if missing:
+            kept = [name for name in missing if self._worth_keeping(name, len(rows))]
             found.update({name: self.caches.column(self.reader, self.table_key, name) for name in kept})
             missing = [name for name in missing if name not in kept]
         at = pa.array(rows)
@@ -101,8 +107,15 @@ class _Rows:
             values.update({name: combined(table.column(name)).take(back) for name in missing})
         return [values[name] for name in names]
 
-    def worth_reading(self, wanted: int) -> bool:
-        return self.row_count <= SMALL_TABLE or wanted * WHOLE_COLUMN_SHARE >= self.row_count
+    def _worth_keeping(self, name: str, wanted: int) -> bool:
+        """Whether a column is read as a whole: much of it is wanted now, or look-ups have cost as much already."""
+        if not self.caches.has_room_for(self.reader, self.table_key, name):
+            return False
+        if self.row_count <= SMALL_TABLE or wanted * WHOLE_COLUMN_SHARE >= self.row_count:
+            return True
+        key = (self.reader.state(self.table_key), name)
+        self.caches.spend(key, TAKE + TAKE_ROW * wanted)
+        return self.caches.spent[key] >= READ_VALUE * self.row_count
 
     def better_asked(self, predicate: ir.Expr) -> bool:
         """Whether the table answers a predicate by an index, or has columns in it that are too large to keep."""
@@ -127,9 +140,11 @@ class _Rows:
 class SortedSpace:
     """A node table whose ids are all in memory, in order."""
 
-    def __init__(self, reader: TableReader, caches: ReadCaches, table_key: str) -> None:
+    def __init__(self, reader: TableReader, caches: ReadCaches, table_key: str, key: str | None) -> None:
+        """`key` is the property whose value is the id, if there is one: it need not be read."""
         self.nodes: NodeIds = caches.node_ids(reader, table_key)
         self._rows = _Rows(reader, caches, table_key)
+        self._as_id = {"id", key}
 
     def size(self) -> int:
         """Codes are below this."""
@@ -149,13 +164,13 @@ class SortedSpace:
 
     def columns(self, codes: Codes, names: Sequence[str]) -> list[pa.Array]:
         """Values of several properties."""
-        stored = [name for name in names if name != "id"]
+        stored = [name for name in names if name not in self._as_id]
         values = dict(zip(stored, self._rows.columns(self.nodes.rows_of(codes), stored), strict=True)) if stored else {}
-        return [self.ids(codes) if name == "id" else values[name] for name in names]
+        return [self.ids(codes) if name in self._as_id else values[name] for name in names]
 
     def prefetch(self, codes: Codes, names: Sequence[str]) -> None:
         """Read what is not in memory and not worth having there in one go."""
-        self._rows.prefetch(self.nodes.rows_of(codes), [name for name in names if name != "id"])
+        self._rows.prefetch(self.nodes.rows_of(codes), [name for name in names if name not in self._as_id])
 
     def scan(self, predicate: ir.Expr | None, carried: Sequence[str]) -> Codes:
         """Codes in order, or those for which the predicate holds."""
@@ -220,7 +235,9 @@ class EdgeRowSpace:
 class GrowingSpace:
     """Entities as the query meets them. Columns that came with a scan are kept, others are looked up by id."""
 
-    def __init__(self, reader: TableReader, table_key: str) -> None:
+    def __init__(self, reader: TableReader, table_key: str, key: str | None) -> None:
+        """`key` is the property whose value is the id, if there is one: it need not be read."""
+        self._as_id = {"id", key}
         self._reader = reader
         self._table_key = table_key
         self._known = GrowingIds()
@@ -244,7 +261,7 @@ class GrowingSpace:
 
     def scan(self, predicate: ir.Expr | None, carried: Sequence[str]) -> Codes:
         """Read the rows that match, with the properties that will be asked for next."""
-        names = [name for name in dict.fromkeys(carried) if name != "id"]
+        names = [name for name in dict.fromkeys(carried) if name not in self._as_id]
         table = self._reader.scan(self._table_key, ["id", *names], predicate)
         codes = self._known.encode_distinct(combined(table.column("id")))
         self.remember(codes, table, names)
@@ -265,7 +282,7 @@ class GrowingSpace:
 
     def columns(self, codes: Codes, names: Sequence[str]) -> list[pa.Array]:
         """Values of several properties; what is not known yet is looked up by id, all at once."""
-        stored = [name for name in dict.fromkeys(names) if name != "id"]
+        stored = [name for name in dict.fromkeys(names) if name not in self._as_id]
         unknown = [(name, gaps) for name in stored if len(gaps := self._gaps(name, codes))]
         if unknown:
             wanted = np.unique(np.concatenate([gaps for _, gaps in unknown]))
@@ -274,7 +291,7 @@ class GrowingSpace:
             found = self._known.encode(combined(table.column("id")))
             self.remember(found, table, missing)
         values = {name: self._read(name, codes) for name in stored}
-        return [self.ids(codes) if name == "id" else values[name] for name in names]
+        return [self.ids(codes) if name in self._as_id else values[name] for name in names]
 
     def _gaps(self, name: str, codes: Codes) -> Codes:
         if name not in self._values:
