@@ -130,3 +130,10 @@ def test_the_same_rows_and_columns_whatever_the_size_of_the_table():
     people = graph([person(f"p{n:05d}", age=n % 7) for n in range(3000)])
     text = "match { $p: Person  $p.age = 3 } return { $p.name, $p.age } order { $p.name desc } limit 3"
     assert values(ask(people, text)) == [("p02999", 3), ("p02992", 3), ("p02985", 3)]
+
+
+def test_lists_can_be_group_keys():
+    people = graph([person("a", tags=["y"]), person("b", tags=["x", "y"]), person("c", tags=["y"]), person("d")])
+    people["node:Person"].append(person("e", tags=["x"]))
+    text = "match { $p: Person } return { $p.tags, count($p) as n }"
+    assert values(ask(people, text)) == [(None, 1), (["x"], 1), (["x", "y"], 1), (["y"], 2)]

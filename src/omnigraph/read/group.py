@@ -60,15 +60,7 @@ def equality_codes(values: pa.Array) -> Codes:
     if pa.types.is_large_string(values.type):
         encoded = values.dictionary_encode(null_encoding="encode")
         return np.asarray(encoded.indices.to_numpy()).astype(np.int64)
-    if pa.types.is_list(values.type) or pa.types.is_fixed_size_list(values.type) or pa.types.is_large_list(values.type):
-        return _list_codes(values)
     return order_codes(values)
-
-
-def _list_codes(values: pa.Array) -> Codes:
-    known: dict[object, int] = {}
-    rows = (None if row is None else tuple(row) for row in values.to_pylist())
-    return np.fromiter((known.setdefault(row, len(known)) for row in rows), dtype=np.int64, count=len(values))
 
 
 def _key_values(run: Run, sample: Frame, key: ir.Column) -> ComputedColumn:

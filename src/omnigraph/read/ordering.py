@@ -21,6 +21,8 @@ def order_codes(values: pa.Array) -> Codes:
     """Integers that are equal for equal values and sort as the values do, nulls first."""
     values = combined(values)
     type_ = values.type
+    if is_list(type_):
+        return _list_ranks(values)
     if pa.types.is_large_string(type_):
         ranks = text_ranks(values.drop_null() if values.null_count else values)
     else:
@@ -34,6 +36,19 @@ def order_codes(values: pa.Array) -> Codes:
     codes = np.full(len(values), -1, dtype=np.int64)
     codes[np.asarray(values.is_valid().to_numpy(zero_copy_only=False))] = ranks
     return codes
+
+
+def is_list(type_: pa.DataType) -> bool:
+    """Whether values are lists or vectors."""
+    return bool(pa.types.is_list(type_) or pa.types.is_fixed_size_list(type_) or pa.types.is_large_list(type_))
+
+
+def _list_ranks(values: pa.Array) -> Codes:
+    """Lists sort item by item, a shorter one before its continuations. They are rare as keys, so this is plain Python."""
+    rows = [None if row is None else tuple((item is not None, item) for item in row) for row in values.to_pylist()]
+    distinct = sorted({row for row in rows if row is not None})
+    rank: dict[object, int] = {row: at for at, row in enumerate(distinct)}
+    return np.fromiter((-1 if row is None else rank[row] for row in rows), dtype=np.int64, count=len(rows))
 
 
 def _numbers(values: pa.Array) -> np.ndarray:
