@@ -44,7 +44,7 @@ def is_list(type_: pa.DataType) -> bool:
 
 
 def _list_ranks(values: pa.Array) -> Codes:
-    """Lists sort item by item, a shorter one before its continuations. They are rare as keys, so this is plain Python."""
+    """Lists sort item by item, a shorter one before its continuations. As keys they are rare: plain Python will do."""
     rows = [None if row is None else tuple((item is not None, item) for item in row) for row in values.to_pylist()]
     distinct = sorted({row for row in rows if row is not None})
     rank: dict[object, int] = {row: at for at, row in enumerate(distinct)}
