@@ -100,6 +100,21 @@ def test_every_type_of_value_can_be_inserted(store: GraphStore):
     assert (row["logo"], row["size"]) == (b"hi", 1)
 
 
+def test_a_blob_may_be_given_as_a_data_uri_and_other_uris_are_refused(store: GraphStore):
+    run(store, 'insert Company { name: "c", logo: "data:text/plain;base64,aGk=" }')
+    query = "query q($logo: Blob) { insert Company { name: $n, logo: $logo } }".replace("$n", '"d"')
+    mutate(store, query, params={"logo": "data:,plain"})
+    assert [row["logo"] for row in rows(store, "node:Company")] == [b"hi", b"plain"]
+    with pytest.raises(BadRequest, match="give the bytes as base64"):
+        mutate(store, query, params={"logo": "file:///etc/hostname"})
+
+
+def test_a_row_with_blobs_and_vectors_is_found_by_a_predicate_that_cannot_be_looked_up(store: GraphStore):
+    run(store, 'insert Company { name: "c", rank: 0.5, logo: "aGk=" } insert Company { name: "d", rank: 2.5 }')
+    assert run(store, "update Company set { size: 3 } where rank < 1.0").affected_nodes == 1
+    assert [(row["size"], row["logo"]) for row in rows(store, "node:Company")] == [(3, b"hi"), (None, None)]
+
+
 def test_now_is_one_instant_per_run(store: GraphStore):
     run(store, 'insert Company { name: "a", seen: now() } insert Company { name: "b", seen: now() }')
     first, second = (row["seen"] for row in rows(store, "node:Company"))

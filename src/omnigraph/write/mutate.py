@@ -23,7 +23,7 @@ from omnigraph.query.evaluate import evaluate
 from omnigraph.query.lower import compile_query
 from omnigraph.query.parse import parse_queries
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType
-from omnigraph.write.blob_uris import with_blob_bytes
+from omnigraph.write.blob_uris import read_blob_uri, with_blob_bytes
 from omnigraph.write.columns import working_schema
 from omnigraph.write.committed import CommittedRows
 from omnigraph.write.identity import with_ids
@@ -213,6 +213,8 @@ class _Run:
     def _value(self, expr: ir.Expr | None, type_: pa.DataType) -> pa.Array:
         if expr is None:
             return pa.nulls(1, type_)
+        if isinstance(expr, ir.Literal) and isinstance(expr.value, str) and pa.types.is_large_binary(type_):
+            return pa.array([read_blob_uri(expr.value)], type_)
         value = evaluate(expr, {}, self._params, self._now, 1)
         return value if value.type == type_ else value.cast(type_)
 
@@ -254,8 +256,8 @@ class _Run:
 
     def _delete(self, delete: ir.Delete) -> None:
         staging = self._staging
-        found = staging.matching(delete.table_key, delete.predicate, self._params, self._now, only_ids=True)
-        ids = staging.delete(delete.table_key, one_array(found["id"]))
+        found = staging.matching_ids(delete.table_key, delete.predicate, self._params, self._now)
+        ids = staging.delete(delete.table_key, found)
         type_ = staging.type(delete.table_key)
         if len(ids) and isinstance(type_, NodeType):
             self._cascade(type_, ids)

@@ -8,7 +8,7 @@ statements touch a table, it is staged once.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,29 +58,42 @@ class MutationStaging:
         return self._tables[table_key]
 
     def matching(
+        self, table_key: str, predicate: ir.Expr, params: Mapping[str, Any], now: datetime.datetime
+    ) -> pa.Table:
+        """The whole rows for which a predicate is true."""
+        schema = working_schema(self.type(table_key))
+        pushed = pushed_down(predicate, params, now)
+        if pushed is None or any(pa.types.is_nested(f.type) or pa.types.is_large_binary(f.type) for f in schema):
+            # Many rows may come back, or large ones: find out which are meant before they are read whole.
+            return self.rows_by_id(table_key, self.matching_ids(table_key, predicate, params, now))
+        found = self._evaluated(table_key, predicate, params, now, schema.names)
+        self._remember(table_key, found)
+        return found
+
+    def matching_ids(
+        self, table_key: str, predicate: ir.Expr, params: Mapping[str, Any], now: datetime.datetime
+    ) -> pa.Array:
+        """The ids of the rows for which a predicate is true; only what it looks at is read."""
+        wanted = columns_of(predicate) | {"id"}
+        names = [name for name in working_schema(self.type(table_key)).names if name in wanted]
+        return one_array(self._evaluated(table_key, predicate, params, now, names)["id"])
+
+    def _evaluated(
         self,
         table_key: str,
         predicate: ir.Expr,
         params: Mapping[str, Any],
         now: datetime.datetime,
-        *,
-        only_ids: bool = False,
+        names: Sequence[str],
     ) -> pa.Table:
-        """The rows for which a predicate is true, whole or (`only_ids`) with what the predicate looks at."""
-        schema = working_schema(self.type(table_key))
-        names = [name for name in schema.names if name in columns_of(predicate) | {"id"}] if only_ids else schema.names
         pending = self.pending(table_key)
-        parts = []
+        rows = pending.rows.select(list(names))
         if self.committed.count(table_key):
-            rows = self.committed.matching(table_key, pushed_down(predicate, params, now), names)
-            parts.append(_in_working_types(self._not_pending(rows, pending), schema))
-        parts.append(pending.rows.select(names))
-        rows = pa.concat_tables(parts)
+            committed = self.committed.matching(table_key, pushed_down(predicate, params, now), names)
+            committed = _in_working_types(self._not_pending(committed, pending), pending.rows.schema)
+            rows = pa.concat_tables([committed, rows])
         columns = {(ir.THIS, name): rows[name] for name in rows.column_names}
-        found = rows.filter(matching_rows(predicate, columns, params, now, rows.num_rows))
-        if not only_ids:
-            self._remember(table_key, found)
-        return found
+        return rows.filter(matching_rows(predicate, columns, params, now, rows.num_rows))
 
     def upsert(self, rows: Rows, *, known_new: bool = False) -> None:
         """Merge rows by id into what is there, pending or committed; ids that are nowhere become new rows."""
