@@ -13,12 +13,11 @@ import pyarrow as pa
 
 from omnigraph.errors import HistoryGap
 from omnigraph.ledger.values import WriterKind
+from omnigraph.merge.engine import RowEngine
 from omnigraph.merge.lines import Stretch, stretches_between
 from omnigraph.storage.values import TableVersion
 
 if TYPE_CHECKING:
-    import duckdb
-
     from omnigraph.ledger.store import GraphStore
 
 CANDIDATES = "candidates"
@@ -28,7 +27,7 @@ _MAY_RESTORE = (WriterKind.RECOVERY, WriterKind.REPAIR)
 
 
 def collect_candidates(
-    store: GraphStore, engine: duckdb.DuckDBPyConnection, pairs: Sequence[tuple[TableVersion, TableVersion]]
+    store: GraphStore, engine: RowEngine, pairs: Sequence[tuple[TableVersion, TableVersion]]
 ) -> int | None:
     """Put the ids of rows that may differ within one of the pairs into `CANDIDATES`; how many there are.
 
@@ -38,15 +37,13 @@ def collect_candidates(
     try:
         for left, right in pairs:
             for piece in _changed_between(store, left, right):
-                engine.register("piece", pa.table({"id": piece}))
+                engine.add_table("piece", pa.table({"id": piece}))
                 engine.execute("insert into candidate_pieces select id from piece")
-                engine.unregister("piece")
     except (HistoryGap, _NoLineage):
         return None
     engine.execute(f"create temp table {CANDIDATES} as select distinct id from candidate_pieces")
     engine.execute("drop table candidate_pieces")
-    found: int = engine.sql(f"select count(*) from {CANDIDATES}").fetchall()[0][0]
-    return found
+    return engine.count(CANDIDATES)
 
 
 class _NoLineage(Exception):

@@ -10,13 +10,16 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.errors import BadRequest
-from omnigraph.ledger.snapshots import table_of
+from omnigraph.errors import BadRequest, HistoryGap
+from omnigraph.ledger.snapshots import find_type, table_of
 from omnigraph.ledger.values import Snapshot, TablePin
 from omnigraph.merge.candidates import CANDIDATES, collect_candidates
 from omnigraph.merge.changes import EntityChange, Op, TypeCount
-from omnigraph.merge.rows import Side, exact_changes, row_engine
+from omnigraph.merge.engine import row_engine
+from omnigraph.merge.rows import Side, exact_changes
 from omnigraph.schema.catalog import Catalog, GraphType
+from omnigraph.storage.lance_errors import TableNotFound
+from omnigraph.storage.values import TableVersion
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,7 +83,7 @@ def diff(store: GraphStore, left: Snapshot, right: Snapshot, only: DiffFilter | 
     """The entities that differ between two states, streamed."""
     wanted = only or DiffFilter()
     for pair in changed_tables(store, left, right, wanted):
-        for batch in table_changes(store, pair):
+        for batch in _readable(store, pair, left, right):
             for row in batch.to_pylist():
                 change = _change(pair.type, row)
                 if not wanted.ops or change.op in wanted.ops:
@@ -97,7 +100,7 @@ def summary(
     found: list[TypeCount] = []
     for pair in changed_tables(store, left, right, wanted):
         counts = dict.fromkeys(Op, 0)
-        for batch in table_changes(store, pair):
+        for batch in _readable(store, pair, left, right):
             for entry in pc.value_counts(batch.column("op")).to_pylist():
                 counts[Op(entry["values"])] += entry["counts"]
         shown = {op: count if not wanted.ops or op in wanted.ops else 0 for op, count in counts.items()}
@@ -112,6 +115,9 @@ def changed_tables(
     """The tables whose published versions differ, matched by their stable ids: nodes before edges, then by name."""
     wanted = only or DiffFilter()
     before, after = store.catalog(left.schema_digest), store.catalog(right.schema_digest)
+    for name in wanted.types:
+        if before.node(name) is None and before.edge(name) is None:
+            find_type(after, name)
     left_pins = {pin.type_id: pin for pin in left.tables.values()}
     right_pins = {pin.type_id: pin for pin in right.tables.values()}
     pairs = []
@@ -136,6 +142,29 @@ def table_changes(store: GraphStore, pair: TablePair) -> Iterator[pa.RecordBatch
                 return
             wanted = CANDIDATES if found is not None else None
         yield from exact_changes(store, engine, pair.left, pair.right, wanted)
+
+
+def _readable(store: GraphStore, pair: TablePair, left: Snapshot, right: Snapshot) -> Iterator[pa.RecordBatch]:
+    """The changes of a table, or a gap that names the commit whose state is gone."""
+    try:
+        yield from table_changes(store, pair)
+    except TableNotFound as error:
+        for side, snapshot in ((pair.left, left), (pair.right, right)):
+            if side.table is not None and not _is_there(store, side.table):
+                raise HistoryGap(
+                    f"the version of {side.type.table_key} at commit {snapshot.head.graph_commit_id} has been removed "
+                    "by cleanup, so what differs cannot be told",
+                    graph_commit_id=snapshot.head.graph_commit_id,
+                ) from error
+        raise
+
+
+def _is_there(store: GraphStore, table: TableVersion) -> bool:
+    try:
+        store.tables.count(table)
+    except TableNotFound:
+        return False
+    return True
 
 
 def _same_version(old: TablePin, new: TablePin) -> bool:

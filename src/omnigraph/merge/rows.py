@@ -1,32 +1,25 @@
 """Exact differences between two versions of a table: rows matched by id and compared column by column.
 
-DuckDB does the join and the sort, with a bound on its memory and a directory to spill to, so that a difference of any
-size streams through.
+The row engine does the join and the sort and spills, so that a difference of any size streams through.
 Floats are equal when they are the same number (a NaN equals a NaN); blobs are equal when their bytes have one digest.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from omnigraph.merge.engine import BATCH_ROWS, RowEngine
 from omnigraph.merge.images import compared_columns, image_schema, images
 from omnigraph.schema.catalog import GraphType, Property
 from omnigraph.storage.constants import SCAN_SHARE
 from omnigraph.storage.values import TableVersion
 
 if TYPE_CHECKING:
-    import duckdb
-
     from omnigraph.ledger.store import GraphStore
-
-MEMORY_LIMIT = "1GB"
-BATCH_ROWS = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +30,8 @@ class Side:
     type: GraphType
 
 
-@contextmanager
-def row_engine() -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB that spills to a directory of its own, gone afterwards."""
-    import duckdb
-
-    with tempfile.TemporaryDirectory(prefix="omnigraph-rows-") as spill:
-        connection = duckdb.connect(config={"memory_limit": MEMORY_LIMIT, "temp_directory": spill})
-        try:
-            connection.execute("set timezone = 'UTC'")
-            yield connection
-        finally:
-            connection.close()
-
-
 def exact_changes(
-    store: GraphStore, engine: duckdb.DuckDBPyConnection, left: Side, right: Side, wanted: str | None
+    store: GraphStore, engine: RowEngine, left: Side, right: Side, wanted: str | None
 ) -> Iterator[pa.RecordBatch]:
     """The rows that differ, by id: batches of `id`, `op` (insert, update, delete), `before` and `after` as structs.
 
@@ -60,30 +39,26 @@ def exact_changes(
     """
     add_images(store, engine, "l", left, wanted)
     add_images(store, engine, "r", right, wanted)
-    yield from engine.sql(f"{changes_sql(left.type, right.type)} order by id").to_arrow_reader(BATCH_ROWS)
+    yield from engine.batches(f"{changes_sql(left.type, right.type)} order by id")
 
 
-def add_images(store: GraphStore, engine: duckdb.DuckDBPyConnection, name: str, side: Side, wanted: str | None) -> None:
+def add_images(store: GraphStore, engine: RowEngine, name: str, side: Side, wanted: str | None) -> None:
     """Make the rows of one side a relation of the engine, to be read once."""
     schema = image_schema(side.type)
     if side.table is None:
-        engine.register(name, schema.empty_table())
+        engine.add_table(name, schema.empty_table())
         return
+    # Opening the table here tells at once, and in our words, when its version is gone.
+    rows = store.tables.count(side.table)
     ids: pa.Array | None = None
-    if wanted is not None and _count(engine, wanted) <= SCAN_SHARE * store.tables.count(side.table) + BATCH_ROWS:
-        ids = ids_of(engine, f"select id from {wanted}")
-    reader = pa.RecordBatchReader.from_batches(schema, images(store, side.table, side.type, ids))
+    if wanted is not None and engine.count(wanted) <= SCAN_SHARE * rows + BATCH_ROWS:
+        ids = engine.ids(f"select id from {wanted}")
+    stream = images(store, side.table, side.type, ids)
     if wanted is None or ids is not None:
-        engine.register(name, reader)
+        engine.add_stream(name, schema, stream)
         return
-    engine.register(f"{name}_rows", reader)
+    engine.add_stream(f"{name}_rows", schema, stream)
     engine.execute(f"create temp view {name} as select * from {name}_rows semi join {wanted} using (id)")
-
-
-def ids_of(engine: duckdb.DuckDBPyConnection, query: str) -> pa.Array:
-    """The ids that a query gives."""
-    column = engine.sql(query).to_arrow_table().column("id").cast(pa.utf8())
-    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
 def changes_sql(left: GraphType, right: GraphType) -> str:
@@ -130,8 +105,3 @@ def _fill(property_: Property) -> str:
     if isinstance(property_.default, str):
         return "'" + property_.default.replace("'", "''") + "'"
     return str(property_.default).lower() if isinstance(property_.default, bool) else repr(property_.default)
-
-
-def _count(engine: duckdb.DuckDBPyConnection, relation: str) -> int:
-    found: int = engine.sql(f"select count(*) from {relation}").fetchall()[0][0]
-    return found

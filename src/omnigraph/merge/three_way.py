@@ -18,13 +18,12 @@ from omnigraph.merge.bases import Unknown, VirtualBase, same_row
 from omnigraph.merge.candidates import CANDIDATES, collect_candidates
 from omnigraph.merge.changes import TypeCount
 from omnigraph.merge.conflicts import MergeConflict, Resolutions, row_conflict
-from omnigraph.merge.rows import Side, add_images, changes_sql, ids_of, row_engine, struct_sql
+from omnigraph.merge.engine import RowEngine, row_engine
+from omnigraph.merge.rows import Side, add_images, changes_sql, struct_sql
 from omnigraph.merge.settle import Settled, settle
 from omnigraph.schema.catalog import GraphType
 
 if TYPE_CHECKING:
-    import duckdb
-
     from omnigraph.ledger.store import GraphStore
 
 
@@ -99,7 +98,7 @@ def _same(left: TablePin | None, right: TablePin | None) -> bool:
 
 def _found(
     store: GraphStore,
-    engine: duckdb.DuckDBPyConnection,
+    engine: RowEngine,
     type_: GraphType,
     bases: Sequence[Snapshot],
     source: TablePin,
@@ -116,19 +115,17 @@ def _found(
         return _by_virtual_base(store, engine, type_, bases)
     clean = "t is not distinct from b"
     return Found(
-        ids_of(engine, f"select id from differing where {clean} and s is not null and t is null"),
-        ids_of(engine, f"select id from differing where {clean} and s is not null and t is not null"),
-        ids_of(engine, f"select id from differing where {clean} and s is null"),
+        engine.ids(f"select id from differing where {clean} and s is not null and t is null"),
+        engine.ids(f"select id from differing where {clean} and s is not null and t is not null"),
+        engine.ids(f"select id from differing where {clean} and s is null"),
         [
             row_conflict(type_, row["id"], row["b"], row["s"], row["t"], inserted=row["b"] is None)
-            for row in _rows(engine, f"select id, b, s, t from differing where not ({clean}) order by id")
+            for row in engine.rows(f"select id, b, s, t from differing where not ({clean}) order by id")
         ],
     )
 
 
-def _candidates(
-    store: GraphStore, engine: duckdb.DuckDBPyConnection, bases: Sequence[TablePin | None], source: TablePin
-) -> str | None:
+def _candidates(store: GraphStore, engine: RowEngine, bases: Sequence[TablePin | None], source: TablePin) -> str | None:
     """The relation of ids to look at; an empty text for all rows, None when there is nothing to look at."""
     pairs = [(table_of(base), table_of(source)) for base in bases if base is not None]
     if not pairs or len(pairs) < len(bases):
@@ -141,7 +138,7 @@ def _candidates(
 
 def _collect(
     store: GraphStore,
-    engine: duckdb.DuckDBPyConnection,
+    engine: RowEngine,
     type_: GraphType,
     bases: Sequence[TablePin | None],
     source: TablePin,
@@ -175,15 +172,13 @@ def _all_sql(type_: GraphType) -> str:
     )
 
 
-def _by_virtual_base(
-    store: GraphStore, engine: duckdb.DuckDBPyConnection, type_: GraphType, bases: Sequence[Snapshot]
-) -> Found:
-    virtual = VirtualBase(store, type_, bases, ids_of(engine, "select id from differing"))
+def _by_virtual_base(store: GraphStore, engine: RowEngine, type_: GraphType, bases: Sequence[Snapshot]) -> Found:
+    virtual = VirtualBase(store, type_, bases, engine.ids("select id from differing"))
     inserted: list[str] = []
     updated: list[str] = []
     deleted: list[str] = []
     colliding: list[MergeConflict] = []
-    for row in _rows(engine, "select id, b, s, t from differing order by id"):
+    for row in engine.rows("select id, b, s, t from differing order by id"):
         base = virtual.row(row["id"])
         known = row["b"] if isinstance(base, Unknown) else base
         if not isinstance(base, Unknown) and same_row(base, row["s"]):
@@ -194,8 +189,3 @@ def _by_virtual_base(
         else:
             colliding.append(row_conflict(type_, row["id"], known, row["s"], row["t"], inserted=base is None))
     return Found(inserted, updated, deleted, colliding)
-
-
-def _rows(engine: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = engine.sql(query).to_arrow_table().to_pylist()
-    return found
