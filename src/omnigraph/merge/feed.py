@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from omnigraph.errors import BadRequest, HistoryGap, NotFound, OmniGraphError, StaleCursor
+from omnigraph.errors import BadRequest, HistoryGap, StaleCursor
 from omnigraph.ledger.completion import known_history
 from omnigraph.ledger.history import first_parents
+from omnigraph.ledger.names import is_commit_id
 from omnigraph.ledger.snapshots import of_commit
 from omnigraph.ledger.values import BranchRef, GraphCommit
 from omnigraph.merge.changes import EntityChange
 from omnigraph.merge.diff import DiffFilter, diff
+from omnigraph.storage.lance_errors import TableNotFound
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -93,12 +95,9 @@ def commit_changes(store: GraphStore, commit: GraphCommit, only: DiffFilter | No
         raise _gap(commit.parent_commit_id)
     try:
         yield from diff(store, of_commit(store, parent), of_commit(store, commit), only)
-    except NotFound as error:
-        raise _gap(commit.graph_commit_id) from error
-    except OmniGraphError as error:
-        if isinstance(error, HistoryGap) or error.outcome.code == "not_found":
-            raise _gap(commit.graph_commit_id) from error
-        raise
+    except (HistoryGap, TableNotFound) as error:
+        gone = error.details.get("graph_commit_id") if isinstance(error, HistoryGap) else None
+        raise _gap(gone or commit.graph_commit_id) from error
 
 
 def _blocks(
@@ -128,8 +127,8 @@ def _after(store: GraphStore, branch: BranchRef, since: str, only: DiffFilter, h
         return None
     if since == NOW:
         return head
-    if store.commits.get(since) is not None:
-        return since
+    if is_commit_id(since) and store.commits.get(since.upper()) is not None:
+        return since.upper()
     return _decode(store, branch, since, only).after
 
 
@@ -146,6 +145,8 @@ def _decode(store: GraphStore, branch: BranchRef, text: str, only: DiffFilter) -
         raise StaleCursor(
             f"`{text[:40]}` is neither a cursor nor a commit of this graph; use `beginning` or `now` to start"
         ) from None
+    if cursor.format != _CURSOR_FORMAT:
+        raise StaleCursor("the cursor was made by another version of OmniGraph; start again from `beginning` or `now`")
     if cursor.graph != store.graph_id:
         raise StaleCursor("the cursor belongs to another graph")
     if cursor.incarnation != branch.incarnation:
