@@ -137,7 +137,8 @@ class Reference:
             columns = {column.name: self.value(column.expr, members[0]) for column in op.keys}
             for column in op.aggregates:
                 columns[column.name] = self.aggregate(column.expr, members)
-            out.append(Binding({}, columns))
+            entities = {c.expr.var: columns[c.name] for c in op.keys if isinstance(c.expr, ir.Entity)}
+            out.append(Binding(entities, columns))
         return out
 
     def aggregate(self, aggregate: ir.Aggregate, members: list[Binding]) -> Any:

@@ -137,3 +137,8 @@ def test_lists_can_be_group_keys():
     people["node:Person"].append(person("e", tags=["x"]))
     text = "match { $p: Person } return { $p.tags, count($p) as n }"
     assert values(ask(people, text)) == [(None, 1), (["x"], 1), (["x", "y"], 1), (["y"], 2)]
+
+
+def test_groups_can_be_ordered_by_an_entity_that_is_a_key():
+    text = "match { $p: Person } return { $p, count($p) as n } order { $p desc }"
+    assert [row["p"]["@id"] for row in ask(graph("a c b"), text)] == ["c", "b", "a"]

@@ -35,7 +35,9 @@ def group(run: Run, frame: Frame, operator: ir.GroupBy) -> Frame:
     for column in operator.aggregates:
         assert isinstance(column.expr, ir.Aggregate)
         columns[column.name] = _aggregate(run, frame, column.expr, column, numbers, sizes, count)
-    return Frame(count, {}, columns)
+    # An entity that is a key is the same in all rows of its group, so it stays bound.
+    bound = {key.expr.var: sample.bindings[key.expr.var] for key in operator.keys if isinstance(key.expr, ir.Entity)}
+    return Frame(count, bound, columns)
 
 
 def _key_codes(run: Run, frame: Frame, key: ir.Column) -> Codes:
