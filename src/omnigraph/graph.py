@@ -8,8 +8,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from omnigraph.engines import engine_for_load, engine_for_tables, maintenance_workers
+from omnigraph.engines import engine_for_load, engine_for_tables
 from omnigraph.errors import BadRequest
+from omnigraph.graph_maintenance import Maintenance
 from omnigraph.query.cache import CacheKey, QueryCache
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from omnigraph.ledger.recovery import RecoveryReport
     from omnigraph.ledger.store import GraphStore
     from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot
-    from omnigraph.maintain.optimize import MaintenanceResult
-    from omnigraph.maintain.tags import Tags
     from omnigraph.merge.changes import EntityChange
     from omnigraph.merge.diff import Diff
     from omnigraph.merge.feed import Page
@@ -42,7 +41,7 @@ def init(uri: str | Path, *, schema: str | Path, actor: str | None = None) -> Gr
     """Make a graph at `uri` from a schema: its text, or the path of a `.pg` file. Refuses a path that holds one."""
     from omnigraph.ledger.store import create_store
 
-    return Graph(create_store(str(uri), _schema_text(schema), actor=actor), actor=actor)
+    return Graph(_kept_compact(create_store(str(uri), _schema_text(schema), actor=actor)), actor=actor)
 
 
 def open(  # noqa: A001 - `og.open` is how it reads
@@ -57,10 +56,17 @@ def open(  # noqa: A001 - `og.open` is how it reads
     except BaseException:
         store.close()
         raise
-    return Graph(store, branch=branch, actor=actor)
+    return Graph(_kept_compact(store), branch=branch, actor=actor)
 
 
-class Graph:
+def _kept_compact(store: GraphStore) -> GraphStore:
+    from omnigraph.maintain.tail import attach
+
+    attach(store)
+    return store
+
+
+class Graph(Maintenance):
     """An open graph, bound to a branch. Safe to share between threads; close it, or use it as a context manager."""
 
     def __init__(self, store: GraphStore, *, branch: str = "main", actor: str | None = None) -> None:
@@ -93,7 +99,7 @@ class Graph:
         return f"Graph({self.uri!r}, branch={self._branch!r})"
 
     def close(self) -> None:
-        """Release caches. Nothing is pending: a write is finished when its call returns."""
+        """Finish the upkeep of tables with many small writes and release caches. Writes are finished long before."""
         self._store.close()
 
     def refresh(self) -> RecoveryReport:
@@ -446,51 +452,6 @@ class Graph:
         head = self._store.snapshot(branch=wanted).head
         self._branch = wanted
         return head
-
-    # --- maintenance -----------------------------------------------------------------------------------------------
-
-    def ensure_indices(
-        self, branch: str | None = None, *, engine: str = "auto", actor: str | None = None
-    ) -> MaintenanceResult:
-        """Build the declared indexes that are missing and extend those that lag, in one commit."""
-        from omnigraph.maintain.optimize import ensure_indices
-
-        name = branch or self._branch
-        return ensure_indices(
-            self._store,
-            name,
-            actor=actor or self._actor,
-            workers=maintenance_workers(engine, self.snapshot(branch=name)),
-        )
-
-    def optimize(
-        self,
-        branch: str | None = None,
-        *,
-        tables: Collection[str] | None = None,
-        engine: str = "auto",
-        actor: str | None = None,
-        progress: Callable[[Any], None] | None = None,
-    ) -> MaintenanceResult:
-        """Compact small fragments and bring indexes up to date, all tables in one commit. Changes no data."""
-        from omnigraph.maintain.optimize import optimize
-
-        name = branch or self._branch
-        return optimize(
-            self._store,
-            name,
-            tables=tables,
-            actor=actor or self._actor,
-            workers=maintenance_workers(engine, self.snapshot(branch=name)),
-            progress=progress,
-        )
-
-    @property
-    def tags(self) -> Tags:
-        """Names for commits: `tags.create(name, target)`, `tags.list()`, `tags.delete(name)`."""
-        from omnigraph.maintain.tags import Tags
-
-        return Tags(self._store, self._branch, self._actor)
 
     # --- inside ----------------------------------------------------------------------------------------------------
 

@@ -224,6 +224,9 @@ def _attempt(
         session.abandon()
         raise
     session.abandon(keep=intent if commit is not None else None)
+    if intent is not None and commit is not None:
+        for committed in store.after_commit:
+            committed(intent)
     return commit
 
 

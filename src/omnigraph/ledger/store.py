@@ -7,7 +7,9 @@ done with them is in the modules of the rooms. Safe to share between threads.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from omnigraph.config import settings
 from omnigraph.diagnostics import did_you_mean
@@ -35,9 +37,16 @@ from omnigraph.storage.objects import open_objects
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import Root, parse_root
 
+if TYPE_CHECKING:
+    from omnigraph.ledger.intents import WriteIntent
+
 
 class GraphStore:
-    """One graph, opened. Made by `open_store` and `create_store`."""
+    """One graph, opened. Made by `open_store` and `create_store`.
+
+    `after_commit` is called with each intent that was committed through this store, and must return at once; `on_close`
+    is called when it is closed. Rooms above hook their upkeep in there.
+    """
 
     def __init__(self, root: Root, *, read_only: bool) -> None:
         self.root = root
@@ -55,6 +64,8 @@ class GraphStore:
         self.sidecars = Sidecars(self.objects)
         self.audit = RecoveryAudit(self.tables)
         self.windows = CommitWindows(self.uri, self.leases)
+        self.after_commit: list[Callable[[WriteIntent], None]] = []
+        self.on_close: list[Callable[[], None]] = []
 
     def catalog(self, digest: str) -> Catalog:
         """The compiled schema of that digest; immutable and cached."""
@@ -84,6 +95,9 @@ class GraphStore:
 
     def close(self) -> None:
         """Let go of caches. Nothing is pending: a write is finished when its call returns."""
+        while self.on_close:
+            self.on_close.pop()()
+        self.after_commit.clear()
         self.manifest.forget()
 
     def __enter__(self) -> GraphStore:

@@ -16,7 +16,7 @@ from omnigraph.ledger.intents import TableCommits, TableWrite
 from omnigraph.ledger.values import TablePin
 from omnigraph.maintain.declared import DeclaredIndex
 from omnigraph.maintain.workers import Workers
-from omnigraph.storage.compaction import CompactionOptions, staged_compaction
+from omnigraph.storage.compaction import CompactionOptions, StagedCompaction, staged_compaction
 from omnigraph.storage.values import TableVersion
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class TableLayout:
     committed: bool = False
     skipped: str | None = None
     indexes_left: bool = False
+    staged: StagedCompaction | None = None
 
 
 def pinned(pin: TablePin) -> TableVersion:
@@ -78,6 +79,7 @@ def prepare(
         compaction = staged_compaction(line, workers.compact(work)) if work else None
     if compaction is not None:
         report.fragments_removed, report.fragments_added = compaction.fragments_removed, compaction.fragments_added
+        report.staged = compaction
 
         def compacted(commits: TableCommits) -> None:
             commits.untagged(lambda _: store.tables.commit_compaction(compaction))

@@ -8,27 +8,36 @@ writer waits for an index build.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.config import settings
-from omnigraph.errors import TableMoved
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.intents import TableWrite, WriteIntent
 from omnigraph.ledger.schema_lock import refuse_while_schema_is_applied
 from omnigraph.ledger.values import MAIN, GraphCommit, Snapshot, WriterKind
 from omnigraph.maintain.declared import DeclaredIndex, declared_indexes
+from omnigraph.maintain.internal import compact_internal
 from omnigraph.maintain.layout import TableLayout, needs_work, prepare
 from omnigraph.maintain.pending import refuse_pending_recovery
+from omnigraph.maintain.settle import DRIFT_NEEDS_REPAIR, settle_drift
 from omnigraph.maintain.workers import Workers, local_workers
-from omnigraph.storage.compaction import CompactionOptions
+from omnigraph.schema.catalog import GraphType
+from omnigraph.schema.types import Scalar, ScalarType
+from omnigraph.storage.compaction import LANCE_COMPACTS_BLOBS, CompactionOptions
 from omnigraph.write.progress import ProgressCallback, ProgressReporter
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
+
+MOVED_BY_WRITER = "MovedByWriter"
+BLOBS_UNSUPPORTED = "BlobColumnsUnsupportedByLance"
+
+_logger = logging.getLogger("omnigraph.maintain")
 
 declare("optimize.prepared", "Tables are compacted and segments are built; nothing is committed")
 
@@ -132,34 +141,40 @@ class _Run:
         self._kind = kind
         self._progress = ProgressReporter(kind.value.lower(), progress)
         self._reports: dict[str, TableLayout] = {}
+        self._suspicious: frozenset[str] = frozenset()
 
     def result(self) -> MaintenanceResult:
-        commit = self._round(self._kind, self._compact)
+        settled: GraphCommit | None = None
+        published: frozenset[str] = frozenset()
+        if self._compact:
+            branch = self._store.branch(self._branch, self._kind.value.lower())
+            settled, published, self._suspicious = settle_drift(self._store, branch, self._only)
+        commit = self._round(self._kind, self._compact) or settled
         left = [key for key, report in self._reports.items() if report.indexes_left]
         if left:
             self._only = frozenset(left)
             commit = self._round(WriterKind.ENSURE_INDICES, compact=False) or commit
+        for key in published & self._reports.keys():
+            self._reports[key].committed = True
+        if self._compact and self._only is None:
+            for one in compact_internal(self._store, self._store.branch(self._branch)):
+                compacted = TableLayout(one.location, one.fragments_removed, one.fragments_added, committed=True)
+                self._reports[one.location] = compacted
         self._progress.tell("done", finished=True)
         reports = tuple(_report(self._reports[key]) for key in sorted(self._reports))
         return MaintenanceResult(self._branch, reports, commit, self._workers.engine)
 
     def _round(self, kind: WriterKind, compact: bool) -> GraphCommit | None:
-        try:
-            return self._commit(kind, compact, frozenset())
-        except TableMoved as moved:
-            # A writer was faster on one table: leave that one out, once, and report it.
-            key = moved.mismatch.table_key
-            commit = self._commit(kind, compact, frozenset({key}))
-            self._reports[key] = TableLayout(key, skipped="MovedByWriter")
-            return commit
+        left_out: set[str] = set()
 
-    def _commit(self, kind: WriterKind, compact: bool, leave_out: frozenset[str]) -> GraphCommit | None:
         def prepare_all(base: Snapshot, session: WriteSession) -> WriteIntent | None:
-            writes = self._prepare(base, session, compact, leave_out)
+            left_out.clear()
+            writes = self._prepare(base, session, compact)
             if not writes:
                 return None
             failpoint("optimize.prepared")
-            return session.intent(kind, base, writes, changes_data=False)
+            intent = session.intent(kind, base, writes, changes_data=False)
+            return replace(intent, on_left_out=left_out.add)
 
         commit = run_write(
             self._store,
@@ -169,23 +184,33 @@ class _Run:
             retry=RetryPolicy.SURFACE,
             operation=kind.value.lower(),
         )
+        for key in left_out:
+            self._leave_out(key)
         if commit is not None:
             for report in self._reports.values():
                 report.committed = report.committed or bool(report.fragments_removed or report.indexes_built)
         return commit
 
-    def _prepare(
-        self, base: Snapshot, session: WriteSession, compact: bool, leave_out: frozenset[str]
-    ) -> list[TableWrite]:
+    def _leave_out(self, key: str) -> None:
+        """A writer was faster on this table: report it, and clear away what was prepared for it."""
+        staged = self._reports[key].staged
+        if staged is not None:
+            self._store.tables.abandon(staged)
+        self._reports[key] = TableLayout(key, skipped=MOVED_BY_WRITER)
+
+    def _prepare(self, base: Snapshot, session: WriteSession, compact: bool) -> list[TableWrite]:
         catalog = self._store.catalog(base.schema_digest)
         wanted: list[tuple[str, tuple[DeclaredIndex, ...]]] = []
         for type_ in catalog.types():
             key = type_.table_key
             owned = base.pin(key).owner == session.branch.incarnation
-            if not owned or key in leave_out or (self._only is not None and key not in self._only):
+            if not owned or (self._only is not None and key not in self._only):
                 continue
             declared = declared_indexes(type_)
-            self._reports[key] = TableLayout(key)
+            self._reports[key] = TableLayout(key, skipped=self._reason_to_skip(type_))
+            if self._reports[key].skipped:
+                _logger.warning("%s on branch `%s` is skipped: %s", key, self._branch, self._reports[key].skipped)
+                continue
             if needs_work(self._store, base.pin(key), declared, self._options, compact):
                 wanted.append((key, declared))
 
@@ -204,6 +229,12 @@ class _Run:
             )
 
         return [write for write in _in_parallel(one, wanted) if write is not None]
+
+    def _reason_to_skip(self, type_: GraphType) -> str | None:
+        if type_.table_key in self._suspicious:
+            return DRIFT_NEEDS_REPAIR
+        has_blobs = any(property_.type == ScalarType(Scalar.BLOB) for property_ in type_.properties)
+        return BLOBS_UNSUPPORTED if has_blobs and not LANCE_COMPACTS_BLOBS else None
 
 
 def _in_parallel(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import lance
 from lance.optimize import Compaction, CompactionTask, RewriteResult
@@ -23,6 +24,9 @@ from omnigraph.storage.values import TableVersion
 
 declare("storage.compaction.before", "in commit_compaction, before Lance is asked to commit")
 declare("storage.compaction.after", "in commit_compaction, after the table's HEAD has moved")
+
+LANCE_COMPACTS_BLOBS: Final = True
+"""Whether the Lance in use compacts tables with blobs right. A guard on the library fails when that changes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,112 @@
+"""The part of the Graph that operators use: optimize, repair, cleanup, verify, tags. Thin, like the rest of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.engines import maintenance_workers
+from omnigraph.errors import BadRequest
+
+if TYPE_CHECKING:
+    from omnigraph.ledger.store import GraphStore
+    from omnigraph.maintain.cleanup import CleanupResult
+    from omnigraph.maintain.optimize import MaintenanceResult
+    from omnigraph.maintain.repair import RepairReport
+    from omnigraph.maintain.tags import Tags
+    from omnigraph.maintain.verify import VerifyReport
+
+
+class Maintenance:
+    """Maintenance of an open graph; `Graph` is one."""
+
+    _store: GraphStore
+    _branch: str
+    _actor: str | None
+
+    def ensure_indices(
+        self, branch: str | None = None, *, engine: str = "auto", actor: str | None = None
+    ) -> MaintenanceResult:
+        """Build the declared indexes that are missing and extend those that lag, in one commit."""
+        from omnigraph.maintain.optimize import ensure_indices
+
+        name = branch or self._branch
+        return ensure_indices(
+            self._store,
+            name,
+            actor=actor or self._actor,
+            workers=maintenance_workers(engine, self._store.snapshot(branch=name)),
+        )
+
+    def optimize(
+        self,
+        branch: str | None = None,
+        *,
+        tables: Collection[str] | None = None,
+        engine: str = "auto",
+        actor: str | None = None,
+        progress: Callable[[Any], None] | None = None,
+    ) -> MaintenanceResult:
+        """Compact small fragments and bring indexes up to date, all tables in one commit. Changes no data."""
+        from omnigraph.maintain.optimize import optimize
+
+        name = branch or self._branch
+        return optimize(
+            self._store,
+            name,
+            tables=tables,
+            actor=actor or self._actor,
+            workers=maintenance_workers(engine, self._store.snapshot(branch=name)),
+            progress=progress,
+        )
+
+    def repair(
+        self, *, confirm: bool = False, force: bool = False, restore: bool = False, actor: str | None = None
+    ) -> RepairReport:
+        """Report drift and unfinished writes that recovery refused; `confirm` mends what is safe.
+
+        With `force` the rest is published as it stands too, or, with `restore`, put back to what is published.
+        """
+        from omnigraph.maintain.repair import repair
+
+        return repair(self._store, confirm=confirm, force=force, restore=restore, actor=actor or self._actor)
+
+    def cleanup(
+        self,
+        *,
+        keep_versions: int | None = None,
+        older_than: float | str | None = None,
+        confirm: bool = False,
+        force: bool = False,
+    ) -> CleanupResult:
+        """Remove history that no branch, tag or retained commit needs; without `confirm` only tell what would go.
+
+        `keep_versions` commits of each branch stay; `older_than` is in seconds, or a text such as `30d`. With both, a
+        commit goes only if it is past both.
+        """
+        from omnigraph.maintain.cleanup import cleanup
+
+        age = _seconds(older_than) if isinstance(older_than, str) else older_than
+        return cleanup(self._store, keep_versions=keep_versions, older_than=age, confirm=confirm, force=force)
+
+    def verify(self) -> VerifyReport:
+        """Read everything and check it: pins, row counts, ids, endpoints, history, leftovers. Changes nothing."""
+        from omnigraph.maintain.verify import verify
+
+        return verify(self._store)
+
+    @property
+    def tags(self) -> Tags:
+        """Names for commits: `tags.create(name, target)`, `tags.list()`, `tags.delete(name)`."""
+        from omnigraph.maintain.tags import Tags
+
+        return Tags(self._store, self._branch, self._actor)
+
+
+def _seconds(text: str) -> float:
+    from omnigraph.config import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise BadRequest(f"older_than: {error}") from None

@@ -1,0 +1,82 @@
+"""Small commits must not pile up: tails are compacted after writes, off their path, and nothing is lost by it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+import omnigraph as og
+from omnigraph.config import override
+from omnigraph.ledger.snapshots import table_of
+from omnigraph.maintain.tail import STEPS, step_to_take
+from tests.maintain.graphs import PERSON, SCHEMA
+
+INSERT = "query add($who: String, $age: I32) { insert Person { name: $who, age: $age } }"
+
+
+def fragments(graph: og.Graph) -> int:
+    snapshot = graph.snapshot()
+    return len(graph._store.tables.fragments(table_of(snapshot.pin(PERSON))))
+
+
+def test_steps() -> None:
+    assert step_to_take([1] * 64, 64) is None
+    assert step_to_take([1] * 65, 64) == STEPS[0]
+    assert step_to_take([*[1] * 65, *[5000] * 65], 64) == STEPS[1]
+    assert step_to_take([STEPS[-1]] * 500, 64) is None
+
+
+def mutate_many(path: Path, number: int) -> None:
+    with og.init(path, schema=SCHEMA) as graph:
+        for index in range(number):
+            graph.mutate(INSERT, who=f"p{index}", age=index)
+    with og.open(path) as graph:
+        assert fragments(graph) <= 64 + 16
+        assert graph.snapshot().pin(PERSON).row_count == number
+        assert graph.entity("Person", "p7") is not None
+        assert graph.verify().ok
+        data = [commit for commit in graph.log() if commit.changes_data and commit.kind.value == "Mutation"]
+        assert len(data) == number
+
+
+def test_a_few_hundred_mutations_leave_a_bounded_number_of_fragments(tmp_path: Path) -> None:
+    with override(auto_compact_fragments=24):
+        mutate_many(tmp_path / "graph", 150)
+    with og.open(tmp_path / "graph") as graph:
+        assert fragments(graph) <= 24 + 8
+
+
+@pytest.mark.slow
+def test_a_thousand_mutations_leave_a_bounded_number_of_fragments(tmp_path: Path) -> None:
+    mutate_many(tmp_path / "graph", 1000)
+
+
+def test_it_can_be_switched_off(tmp_path: Path) -> None:
+    with override(auto_compact_fragments=0), og.init(tmp_path / "graph", schema=SCHEMA) as graph:
+        for index in range(10):
+            graph.mutate(INSERT, who=f"p{index}", age=index)
+        assert fragments(graph) == 10
+    with override(auto_compact_fragments=4), og.open(tmp_path / "graph") as graph:
+        graph.mutate(INSERT, who="last", age=1)
+    with og.open(tmp_path / "graph", read_only=True) as graph:
+        assert fragments(graph) < 5
+
+
+def test_closing_ends_the_worker_and_nothing_is_lost_with_many_writers(tmp_path: Path) -> None:
+    with override(auto_compact_fragments=8), og.init(tmp_path / "graph", schema=SCHEMA) as graph:
+
+        def write(start: int) -> None:
+            for index in range(start, start + 12):
+                graph.mutate(INSERT, who=f"p{index}", age=index)
+
+        writers = [threading.Thread(target=write, args=(start,)) for start in (0, 100, 200)]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+    assert not any(thread.name == "omnigraph-tail" for thread in threading.enumerate())
+    with og.open(tmp_path / "graph") as graph:
+        assert graph.snapshot().pin(PERSON).row_count == 36
+        assert graph.verify().ok
