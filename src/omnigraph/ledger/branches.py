@@ -78,7 +78,28 @@ def _create(store: GraphStore, name: str, source: Snapshot, actor: str | None) -
         _drop_manifest_branch(store, f"b-{incarnation}")
         raise _exists(name)
     failpoint("branch_create.after_ref")
+    try:
+        _refuse_schema_change(store, source)
+    except OmniGraphError:
+        store.refs.delete(ref)
+        _drop_manifest_branch(store, f"b-{incarnation}")
+        raise
     return ref
+
+
+def _refuse_schema_change(store: GraphStore, source: Snapshot) -> None:
+    """No branch with another schema than `main`: nothing could be merged between them.
+
+    A schema apply looks for branches while it holds its lock. So once the ref object is there, either the apply sees it
+    and refuses, or its lock or its new schema is seen here.
+    """
+    refuse_while_schema_is_applied(store, "branch create")
+    if store.manifest.read(store.branch(MAIN)).schema_digest != source.schema_digest:
+        raise Conflict(
+            f"branch create: the state at commit {source.head.graph_commit_id} has an older schema than `{MAIN}` has "
+            f"now, and could not be merged; start from a commit after the last schema apply",
+            graph_commit_id=source.head.graph_commit_id,
+        )
 
 
 def list_branches(store: GraphStore) -> list[BranchRef]:

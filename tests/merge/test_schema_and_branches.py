@@ -1,0 +1,91 @@
+"""A schema apply and the making of a branch at the same time: never a branch that nothing can be merged with."""
+
+from __future__ import annotations
+
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import Busy, Conflict
+from omnigraph.failpoints import active
+from omnigraph.ledger import branches
+from omnigraph.ledger.manifest_rows import MANIFEST
+from omnigraph.ledger.schema_lock import hold_schema_lock
+from tests.merge.graphs import SCHEMA, person, put, store_of
+
+NEXT = SCHEMA.replace("age: I32?", "age: I32?\n    mood: String?")
+
+
+@pytest.fixture
+def before_the_ref(monkeypatch: pytest.MonkeyPatch):
+    """Something that happens after a branch was prepared and before its ref object is made."""
+
+    def happens(work) -> None:
+        meet = branches.failpoint
+
+        def failpoint(name: str) -> None:
+            if name == "branch_create.before_ref":
+                work()
+            meet(name)
+
+        monkeypatch.setattr(branches, "failpoint", failpoint)
+
+    return happens
+
+
+def manifest_branches(graph: og.Graph) -> list[str]:
+    return [fork.name for fork in store_of(graph).tables.list_forks(MANIFEST)]
+
+
+def test_a_branch_is_taken_back_when_the_schema_changed_while_it_was_made(graph: og.Graph, before_the_ref) -> None:
+    put(graph, "main", person("a"))
+    before_the_ref(lambda: graph.apply_schema(NEXT))
+    with pytest.raises(Conflict, match="older schema"):
+        graph.branch_create("side")
+    assert graph.branch_list() == ["main"]
+    assert manifest_branches(graph) == []
+    assert "mood" in graph.catalog().nodes[1].by_name
+
+
+def test_a_branch_is_taken_back_while_a_schema_apply_is_under_way(graph: og.Graph, before_the_ref) -> None:
+    put(graph, "main", person("a"))
+    held = hold_schema_lock(store_of(graph), "op-1")
+    before_the_ref(held.__enter__)
+    with pytest.raises(Busy, match="op-1"):
+        graph.branch_create("side")
+    held.__exit__(None, None, None)
+    assert graph.branch_list() == ["main"]
+    assert manifest_branches(graph) == []
+
+
+def test_an_apply_that_comes_after_the_ref_refuses(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(graph, "main", person("a"))
+    met = branches.failpoint
+
+    def failpoint(name: str) -> None:
+        if name == "branch_create.after_ref":
+            with pytest.raises(Conflict, match="`side`"):
+                graph.apply_schema(NEXT)
+        met(name)
+
+    monkeypatch.setattr(branches, "failpoint", failpoint)
+    graph.branch_create("side")
+    assert graph.branch_list() == ["main", "side"]
+
+
+def test_a_branch_from_a_commit_with_an_older_schema_is_refused(graph: og.Graph) -> None:
+    put(graph, "main", person("a"))
+    old = graph.head().graph_commit_id
+    graph.apply_schema(NEXT)
+    with pytest.raises(Conflict, match="older schema") as caught:
+        graph.branch_create("side", old)
+    assert caught.value.details["graph_commit_id"] == old
+    assert graph.branch_list() == ["main"]
+    graph.branch_create("side")
+
+
+def test_a_crash_right_after_the_ref_leaves_a_branch_that_can_be_deleted(graph: og.Graph) -> None:
+    put(graph, "main", person("a"))
+    with active("branch_create.after_ref", "raise"), pytest.raises(Exception, match=r"branch_create\.after_ref"):
+        graph.branch_create("side")
+    assert graph.branch_list() == ["main", "side"]
+    graph.branch_delete("side")
