@@ -67,14 +67,14 @@ def test_optimize_and_ensure_indices_decide_per_table(kind: WriterKind) -> None:
         assert decision.restores == ()
 
 
-@pytest.mark.parametrize("kind", [*DATA_WRITERS, *CONTENT_PRESERVING_KINDS])
+@pytest.mark.parametrize("kind", [*DATA_WRITERS, *sorted(CONTENT_PRESERVING_KINDS)])
 def test_an_orphaned_branch_comes_before_everything(kind: WriterKind) -> None:
     for classes in combinations():
         for published in (True, False):
             assert action(kind, classes, branch_exists=False, commit_published=published) is Action.DISCARD_ORPHAN
 
 
-@pytest.mark.parametrize("kind", [*DATA_WRITERS, *CONTENT_PRESERVING_KINDS])
+@pytest.mark.parametrize("kind", [*DATA_WRITERS, *sorted(CONTENT_PRESERVING_KINDS)])
 def test_a_published_commit_only_needs_its_traces_removed(kind: WriterKind) -> None:
     for classes in combinations():
         assert action(kind, classes, commit_published=True) is Action.COMPLETE
