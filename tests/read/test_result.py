@@ -130,7 +130,8 @@ def test_notebook_table_escapes_markup():
     assert "<b>" not in shown.replace("<body>", "")
 
 
-def test_spark_needs_the_spark_package():
+def test_spark_needs_the_spark_package(monkeypatch):
+    monkeypatch.setattr(Result, "to_spark_hook", None)
     with pytest.raises(BadRequest, match=r"omnigraph\.spark"):
         result("name").to_spark()
 
