@@ -291,6 +291,22 @@ def test_a_merge_after_compaction_on_either_side(graph: og.Graph, optimized: tup
     assert content(graph) == content(graph, "side")
 
 
+def test_a_branch_that_inherited_an_index_is_read_and_merged_after_its_compaction(graph: og.Graph) -> None:
+    put(graph, "main", *(person(name, age=1) for name in "abcde"))
+    graph.optimize()
+    graph.branch_create("side")
+    drop(graph, "side", "Person", "e")
+    report = graph.optimize(branch="side")
+    assert report.tables[0].fragments_removed
+    drop(graph, "side", "Person", "a")
+    put(graph, "side", person("b", age=2))
+    put(graph, "main", person("f", age=3))
+    graph.merge("side")
+    assert ages(graph) == {"b": 2, "c": 1, "d": 1, "f": 3}
+    graph.merge("main", into="side")
+    assert content(graph) == content(graph, "side")
+
+
 def test_a_merge_while_the_target_is_written_takes_both(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     from omnigraph.merge import merge as module
 

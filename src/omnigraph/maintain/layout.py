@@ -83,6 +83,7 @@ def prepare(
 
         def compacted(commits: TableCommits) -> None:
             commits.untagged(lambda _: store.tables.commit_compaction(compaction))
+            _drop_lost_indexes(store, commits)
             _extend(store, commits, declared, report)
 
         return _write(pin, line, compacted)
@@ -108,6 +109,16 @@ def prepare(
 
 def _write(pin: TablePin, line: TableVersion, apply: Callable[[TableCommits], None]) -> TableWrite:
     return TableWrite(pin.table_key, pin.type_id, pin.location, pin, line, pin.row_count, apply=apply)
+
+
+def _drop_lost_indexes(store: GraphStore, commits: TableCommits) -> None:
+    """On a fork a compaction can leave indexes whose files are not found: without them look-ups scan, and work."""
+    if commits.line.branch is None:
+        return
+    for name in store.tables.lost_indexes(commits.line):
+        staged = store.tables.stage_drop_index(commits.line, name)
+        if staged is not None:
+            commits.commit(staged)
 
 
 def _extend(store: GraphStore, commits: TableCommits, declared: tuple[DeclaredIndex, ...], report: TableLayout) -> None:

@@ -18,7 +18,7 @@ from lance.dataset import Index, LanceDataset, LanceOperation
 
 from omnigraph.storage.filters import is_null, not_
 from omnigraph.storage.handles import Handles
-from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.lance_errors import lance_errors, raise_ours
 from omnigraph.storage.reading import scan
 from omnigraph.storage.staging import staged
 from omnigraph.storage.values import IndexInfo, StagedWrite, TableVersion
@@ -92,6 +92,24 @@ def list_indexes(handles: Handles, table: TableVersion) -> list[IndexInfo]:
             if not description.name.startswith("__")
         ]
     return sorted(found, key=lambda index: index.name)
+
+
+def lost_indexes(handles: Handles, table: TableVersion) -> list[str]:
+    """The names of indexes whose files are not where the table looks for them.
+
+    A compaction of a fork rewrites the indexes that the fork has from its parent, but Lance goes on looking for them in
+    the parent's place (a surface guard tells when it does not).
+    """
+    handle = handles.at(table)
+    lost = []
+    for index in list_indexes(handles, table):
+        try:
+            handle.stats.index_stats(index.name)
+        except Exception as error:
+            if "not found" not in str(error).lower():
+                raise_ours("reading the indexes of", table, error)
+            lost.append(index.name)
+    return lost
 
 
 def index_state(handles: Handles, table: TableVersion, column: str, kind: IndexKind) -> IndexState:

@@ -197,6 +197,10 @@ class TableStore:
         """The indexes of a version and what they cover."""
         return indexes.list_indexes(self.handles, table)
 
+    def lost_indexes(self, table: TableVersion) -> list[str]:
+        """Indexes whose files are not where the table looks for them, which happens when a fork is compacted."""
+        return indexes.lost_indexes(self.handles, table)
+
     def index_state(self, table: TableVersion, column: str, kind: IndexKind) -> IndexState:
         """What is missing of an index."""
         return indexes.index_state(self.handles, table, column, kind)
