@@ -118,6 +118,28 @@ def apply_schema(uri: str, branch: str) -> None:
     og.open(uri, branch=branch, actor="act-ada").apply_schema(NEXT_SCHEMA)
 
 
+DROPPING_SCHEMA = """
+node Person {
+    slug: String @key
+}
+
+edge Knows: Person -> Person {
+    @key(src, dst)
+}
+"""
+
+
+def drop_for_good(uri: str, branch: str) -> None:
+    """Drop a property and two types, and remove their old versions."""
+    og.open(uri, branch=branch, actor="act-ada").apply_schema(DROPPING_SCHEMA, allow_data_loss=True)
+
+
+def merge_with_answers(uri: str, branch: str) -> None:
+    """Merge `review` while some rows are settled by hand: one is given, one is deleted."""
+    answers = {("node:Person", "ada"): {"age": 77}, ("node:Person", "edsger"): None}
+    og.open(uri, actor="act-ada").merge("review", into=branch, resolutions=answers)
+
+
 def optimize(uri: str, branch: str) -> None:
     """Compact and index."""
     og.open(uri, actor="act-ada").optimize(branch=branch)
@@ -166,7 +188,11 @@ WRITERS = [
     Writer(overwrite),
     Writer(overwrite, "review"),
     Writer(merge_branch),
+    Writer(merge_branch, "other"),
+    Writer(merge_with_answers),
+    Writer(merge_with_answers, "other"),
     Writer(apply_schema, first=only_main),
+    Writer(drop_for_good, first=only_main),
     Writer(optimize),
     Writer(create_branch),
     Writer(delete_branch),

@@ -95,27 +95,33 @@ def merge(
 ) -> None:
     """Merge a branch into another one: one commit, or every conflict and no effect."""
     import omnigraph as og
+    from omnigraph.cli.changes import print_json
 
     out = Output(json=json, quiet=quiet)
     target = graph_uri(uri, store)
     out.echo_write(f"merge {source} into {into} of {target}{' (dry run)' if dry_run else ''}")
     with og.open(target, actor=actor, read_only=dry_run) as graph:
         result = graph.merge(source, into, strategy=strategy, dry_run=dry_run, delete_source=delete_branch)
-    if json:
-        out.document(result.to_json())
-    else:
-        show_merge(out, result)
+        if json and dry_run:
+            print_json(result.to_json(), result.tables, result.changes)
+        elif json:
+            out.document(result.to_json())
+        else:
+            show_merge(out, result)
     if result.conflicts:
         raise typer.Exit(3)
 
 
 def show_merge(out: Output, result: MergeResult) -> None:
-    """What a merge did, or would do, for people."""
+    """What a merge did, or would do, for people: a dry run shows the rows too."""
+    from omnigraph.cli.changes import print_rows
+
     out.table(
         ("table", "inserts", "updates", "deletes"),
         [(c.table_key, c.inserts, c.updates, c.deletes) for c in result.tables],
         empty="no rows change",
     )
+    print_rows(result.changes)
     for conflict in result.conflicts:
         out.say(f"{conflict.kind.value} {conflict.table_key} {conflict.row_id or ''}: {conflict.message}")
     commit = f", commit {result.commit.graph_commit_id}" if result.commit else ""
