@@ -10,6 +10,7 @@ from ulid import ULID
 from omnigraph import failpoints
 from omnigraph.config import override
 from omnigraph.errors import BadRequest, Busy, HistoryGap, OmniGraphError, RecoveryRequired
+from omnigraph.graph import Graph
 from omnigraph.ledger.branches import create_branch, delete_branch
 from omnigraph.ledger.schema_lock import hold_schema_lock
 from omnigraph.ledger.snapshots import entity, table_of
@@ -18,6 +19,7 @@ from omnigraph.ledger.values import GraphCommit
 from omnigraph.maintain.cleanup import CleanedTable, cleanup
 from omnigraph.maintain.optimize import optimize
 from omnigraph.maintain.tags import Tags
+from omnigraph.maintain.verify import verify
 from omnigraph.merge.merge import merge
 from tests.faults.harness import run_killed
 from tests.maintain.graphs import KNOWS, PERSON, content, files, interrupted, knows, people, put
@@ -107,6 +109,10 @@ def test_commits_whose_data_is_gone_stay_listed_and_say_so(store: GraphStore) ->
         assert listed[:8] == [commit.graph_commit_id for commit in commits[::-1]]
         with pytest.raises(HistoryGap, match="removed by cleanup"):
             entity(reopened, "Person", "p0", commits[1].graph_commit_id)
+        query = "query all() { match { $p: Person } return { $p.name } }"
+        with pytest.raises(HistoryGap, match="cleanup has removed"):
+            Graph(reopened).query(query, at=commits[1].graph_commit_id)
+        assert len(Graph(reopened).query(query, at=commits[-1].graph_commit_id)) == 8
 
 
 def test_a_tag_keeps_its_commit(store: GraphStore) -> None:
@@ -400,3 +406,31 @@ def test_temporary_files_of_the_dead_go(store: GraphStore, no_grace: None) -> No
     temporary.write_text("cut off")
     cleanup(store, keep_versions=3, confirm=True)
     assert not temporary.exists()
+
+
+# --- crashes ---------------------------------------------------------------------------------------------------------
+
+
+def clean_and_die(uri: str) -> None:
+    """A cleanup, to be killed."""
+    with override(cleanup_grace=0.0):
+        cleanup(open_store(uri), keep_versions=3, confirm=True)
+
+
+@pytest.mark.parametrize(
+    "at", ["cleanup.chosen", "cleanup.between_forks", "cleanup.before_versions", "cleanup.between_tables"]
+)
+def test_a_kill_at_any_step_loses_nothing_and_a_rerun_converges(store: GraphStore, at: str) -> None:
+    history(store)
+    create_branch(store, "review")
+    put(store, "review", zoe=1)
+    orphan(store)
+    orphan(store)
+    before = {branch: content(store, store.snapshot(branch=branch)) for branch in ("main", "review")}
+    run_killed(clean_and_die, store.uri, at=at)
+    with open_store(store.uri) as reopened, override(cleanup_grace=0.0):
+        cleanup(reopened, keep_versions=3, confirm=True)
+        assert {branch: content(reopened, reopened.snapshot(branch=branch)) for branch in before} == before
+        assert len(versions(reopened)) == 3
+        assert verify(reopened).ok
+        put(reopened, yan=1)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.config import settings
 from omnigraph.embed.provider import EmbeddingProvider
+from omnigraph.errors import HistoryGap
 from omnigraph.query import ir
 from omnigraph.query.bind import bind_parameters
 from omnigraph.read.arrow_types import result_schema
@@ -46,12 +47,21 @@ def run_query(
 ) -> Result:
     """Run a read on a snapshot. Every table it looks at is the one that the snapshot pins."""
     from omnigraph.read.stored import StoredTables
+    from omnigraph.storage.lance_errors import TableNotFound
 
     caches = caches_of(store)
     reader = StoredTables(store.tables, snapshot.tables, caches)
-    return run_on(
-        reader, catalog, caches, compiled, params, cancel=cancel, memory_limit=memory_limit, provider=provider
-    )
+    try:
+        return run_on(
+            reader, catalog, caches, compiled, params, cancel=cancel, memory_limit=memory_limit, provider=provider
+        )
+    except TableNotFound as gone:
+        commit_id = snapshot.head.graph_commit_id
+        raise HistoryGap(
+            f"rows of commit {commit_id} do not exist any more: cleanup has removed them. Read a newer commit; if this "
+            "is the newest one, run `omnigraph verify`",
+            graph_commit_id=commit_id,
+        ) from gone
 
 
 def explain_query(
