@@ -24,6 +24,7 @@ from omnigraph.merge.changes import EntityChange, TypeCount
 from omnigraph.merge.conflicts import MergeConflict, Resolutions
 from omnigraph.merge.given import check_answers
 from omnigraph.merge.graph_conflicts import graph_conflicts
+from omnigraph.merge.placement import IN_PROCESS, Placement
 from omnigraph.merge.planned import PlannedChanges
 from omnigraph.merge.stage import row_changes, stage
 from omnigraph.merge.three_way import TableMerge, merge_table
@@ -104,18 +105,20 @@ def merge(
     dry_run: bool = False,
     delete_source: bool = False,
     actor: str | None = None,
+    placement: Placement = IN_PROCESS,
 ) -> MergeResult:
     """Merge branch `source` into branch `into`. `MergeConflicts` with all of them when rows collide.
 
     `strategy` (ours, theirs) settles divergent rows, `resolutions` single ones: (table key, id) to ours, theirs, a row,
-    or None to delete it. `dry_run` writes nothing and returns conflicts instead of raising them.
+    or None to delete it. `dry_run` writes nothing and returns conflicts instead of raising them. `placement` says where
+    rows are compared and written.
     """
     if source == into:
         raise BadRequest(f"merge: `{source}` cannot be merged into itself")
     answers = Resolutions.of(strategy, resolutions)
     pinned = store.snapshot(branch=store.branch(source, "merge").name)
     if dry_run:
-        decision = decide(store, pinned, store.snapshot(branch=store.branch(into, "merge").name), answers)
+        decision = decide(store, pinned, store.snapshot(branch=store.branch(into, "merge").name), answers, placement)
         return MergeResult(
             source,
             into,
@@ -124,20 +127,21 @@ def merge(
             decision.counts,
             decision.conflicts,
             dry_run=True,
+            engine=placement.engine,
             changes=PlannedChanges(store, tuple(decision.tables.values())),
         )
     store.refuse_if_read_only("merge")
     made: list[Decision] = []
 
     def prepare(target: Snapshot, session: WriteSession) -> WriteIntent | None:
-        decision = decide(store, pinned, target, answers)
+        decision = decide(store, pinned, target, answers, placement)
         made[:] = [decision]
         if decision.conflicts:
             raise _refused(source, into, decision.conflicts)
         if decision.outcome is Outcome.ALREADY_UP_TO_DATE:
             return None
         failpoint("merge.decided")
-        staged = stage(store, session, decision.bases, target, tuple(decision.tables.values()))
+        staged = stage(store, session, decision.bases, target, tuple(decision.tables.values()), placement)
         failpoint("merge.staged")
         intent = session.intent(
             WriterKind.BRANCH_MERGE,
@@ -152,11 +156,17 @@ def merge(
     commit = run_write(
         store, into, prepare, actor=actor, retry=RetryPolicy.PREPARE_AGAIN, operation=f"merge of `{source}`"
     )
-    result = MergeResult(source, into, made[0].outcome, commit, made[0].counts)
+    result = MergeResult(source, into, made[0].outcome, commit, made[0].counts, engine=placement.engine)
     return _without_source(store, result) if delete_source else result
 
 
-def decide(store: GraphStore, source: Snapshot, target: Snapshot, resolutions: Resolutions) -> Decision:
+def decide(
+    store: GraphStore,
+    source: Snapshot,
+    target: Snapshot,
+    resolutions: Resolutions,
+    placement: Placement = IN_PROCESS,
+) -> Decision:
     """Compare source and target with their common ancestor, row by row. Reads only."""
     if source.schema_digest != target.schema_digest:
         raise BadRequest(
@@ -178,7 +188,7 @@ def decide(store: GraphStore, source: Snapshot, target: Snapshot, resolutions: R
     catalog = store.catalog(target.schema_digest)
     check_answers(catalog, resolutions)
     for type_ in catalog.types():
-        merged = merge_table(store, type_, bases, source, target, resolutions)
+        merged = merge_table(store, type_, bases, source, target, resolutions, placement)
         if merged is None:
             continue
         reads.add(type_.table_key)

@@ -8,7 +8,7 @@ Rows go from the source's line to files of the target's in pieces, whatever thei
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,7 +21,9 @@ from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.values import Snapshot, TablePin
 from omnigraph.merge.given import given_rows
 from omnigraph.merge.images import whole_rows
+from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
 from omnigraph.merge.three_way import TableMerge
+from omnigraph.schema.catalog import GraphType
 from omnigraph.storage.blobs import with_blobs_as_written
 from omnigraph.storage.distributed import delete_rows, write_fragments
 from omnigraph.storage.values import StagedWrite, TableVersion
@@ -47,7 +49,12 @@ def row_changes(store: GraphStore, table: TableMerge) -> RowChanges:
 
 
 def stage(
-    store: GraphStore, session: WriteSession, bases: Sequence[Snapshot], target: Snapshot, tables: Sequence[TableMerge]
+    store: GraphStore,
+    session: WriteSession,
+    bases: Sequence[Snapshot],
+    target: Snapshot,
+    tables: Sequence[TableMerge],
+    placement: Placement = IN_PROCESS,
 ) -> Staged:
     """Stage the changes of every table."""
     writes: list[TableWrite] = []
@@ -58,7 +65,7 @@ def stage(
         if _may_point(session, bases, pin, table):
             repinned.append(replace(table.source, table_key=key))
         else:
-            writes.append(session.table_write(pin, _stage_table(store, session.line(pin), table)))
+            writes.append(session.table_write(pin, _stage_table(store, session.line(pin), table, placement)))
     return Staged(tuple(writes), tuple(repinned))
 
 
@@ -68,29 +75,70 @@ def _may_point(session: WriteSession, bases: Sequence[Snapshot], pin: TablePin, 
     return len(bases) == 1 and bases[0].tables.get(pin.table_key) == pin
 
 
-def _stage_table(store: GraphStore, line: TableVersion, table: TableMerge) -> StagedWrite:
+def _stage_table(store: GraphStore, line: TableVersion, table: TableMerge, placement: Placement) -> StagedWrite:
     given = given_rows(store, table)
-    touched = [table.take, table.delete, *([] if given is None else [one_array(given["id"])])]
-    there = store.tables.take_ids(line, pa.concat_arrays(touched), ["id"], with_row_id=True, with_row_address=True)
-    row_ids: list[int] = []
-    fragments: list[str] = []
-    if len(table.take) or given is not None:
-        target, schema = store.tables.write_target(line), store.tables.schema(line)
-        # Rows that exist come first: they keep the row ids that are noted while they pass.
-        fragments = write_fragments(target, _batches(store, table, given, there, row_ids), schema, row_ids)
-    thinner, emptied = delete_rows(store.tables.write_target(line), one_array(there["_rowaddr"]))
+    written: list[Written] = []
+    taken = table.take
+    if placement.spreads(len(taken)):
+        work = [WriteWork(store.uri, table.type, table.source, line, part) for part in placement.parts(taken)]
+        written += placement.run(write_part, work)
+        taken = taken.slice(0, 0)
+    here = WriteWork(store.uri, table.type, table.source, line, taken, table.delete)
+    written.append(_write(store, here, given))
+    addresses = pa.concat_arrays([part.addresses for part in written])
+    thinner, emptied = delete_rows(store.tables.write_target(line), addresses)
+    updated = sum(part.updated for part in written)
     return store.tables.stage_fragments(
         line,
-        fragments,
+        [fragment for part in written for fragment in part.fragments],
         updated_fragments=thinner,
         removed_fragment_ids=emptied,
-        rows_updated=len(row_ids),
-        rows_deleted=there.num_rows - len(row_ids),
+        rows_updated=updated,
+        rows_deleted=len(addresses) - updated,
     )
 
 
+@dataclass(frozen=True)
+class WriteWork:
+    """Rows to be taken from the source into files of the target's line, and rows that go from it."""
+
+    uri: str
+    type: GraphType
+    source: TablePin
+    line: TableVersion
+    take: pa.Array
+    delete: pa.Array = field(default_factory=lambda: pa.array([], pa.utf8()))
+
+
+@dataclass(frozen=True)
+class Written:
+    """Fragments on disk, the addresses of the rows that they replace or that go, and how many were replaced."""
+
+    fragments: list[str]
+    addresses: pa.Array
+    updated: int
+
+
+def write_part(work: WriteWork) -> Written:
+    """Write the rows of one part. Runs in any process; nothing moves."""
+    return _write(tables_only(work.uri), work, None)
+
+
+def _write(store: GraphStore, work: WriteWork, given: pa.Table | None) -> Written:
+    touched = [work.take, work.delete, *([] if given is None else [one_array(given["id"])])]
+    ids = pa.concat_arrays(touched)
+    there = store.tables.take_ids(work.line, ids, ["id"], with_row_id=True, with_row_address=True)
+    row_ids: list[int] = []
+    fragments: list[str] = []
+    if len(work.take) or given is not None:
+        target, schema = store.tables.write_target(work.line), store.tables.schema(work.line)
+        # Rows that exist come first: they keep the row ids that are noted while they pass.
+        fragments = write_fragments(target, _batches(store, work, given, there, row_ids), schema, row_ids)
+    return Written(fragments, one_array(there["_rowaddr"]), len(row_ids))
+
+
 def _batches(
-    store: GraphStore, table: TableMerge, given: pa.Table | None, there: pa.Table, row_ids: list[int]
+    store: GraphStore, table: WriteWork, given: pa.Table | None, there: pa.Table, row_ids: list[int]
 ) -> Iterator[pa.RecordBatch]:
     known, known_rows = one_array(there["id"]), one_array(there["_rowid"])
     schema = physical_schema(table.type)

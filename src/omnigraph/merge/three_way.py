@@ -19,6 +19,7 @@ from omnigraph.merge.candidates import CANDIDATES, collect_candidates
 from omnigraph.merge.changes import TypeCount
 from omnigraph.merge.conflicts import MergeConflict, Resolutions, row_conflict
 from omnigraph.merge.engine import RowEngine, row_engine
+from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
 from omnigraph.merge.rows import Side, add_images, changes_sql, struct_sql
 from omnigraph.merge.settle import Settled, settle
 from omnigraph.schema.catalog import GraphType
@@ -58,12 +59,13 @@ def merge_table(
     source: Snapshot,
     target: Snapshot,
     resolutions: Resolutions,
+    placement: Placement = IN_PROCESS,
 ) -> TableMerge | None:
     """The merge of one table; None when the source did not touch it since the base and no answer is about it."""
     key = type_.table_key
     source_pin, target_pin = source.tables[key], target.tables[key]
     with row_engine() as engine:
-        found = _found(store, engine, type_, bases, source_pin, target_pin)
+        found = _found(store, engine, type_, bases, source_pin, target_pin, placement)
         answers = resolutions.of_table(key)
         if found is None and not answers:
             return None
@@ -79,6 +81,34 @@ class Found:
     updated: pa.Array | Sequence[str] = ()
     deleted: pa.Array | Sequence[str] = ()
     colliding: Sequence[MergeConflict] = ()
+
+
+@dataclass(frozen=True)
+class CompareWork:
+    """Some rows of one table to be compared, ready to be sent somewhere."""
+
+    uri: str
+    type: GraphType
+    base: TablePin
+    source: TablePin
+    target: TablePin
+    ids: pa.Array
+
+
+def compare_part(work: CompareWork) -> Found:
+    """Compare the rows of one part over one base. Runs in any process."""
+    with row_engine() as engine:
+        engine.add_table(CANDIDATES, pa.table({"id": work.ids}))
+        _collect(tables_only(work.uri), engine, work.type, [work.base], work.source, work.target, CANDIDATES)
+        return _by_one_base(engine, work.type)
+
+
+def _joined(parts: Sequence[Found]) -> Found:
+    def ids(name: str) -> pa.Array:
+        return pa.concat_arrays([pa.array([], pa.utf8()), *(pa.array(getattr(p, name), pa.utf8()) for p in parts)])
+
+    colliding = sorted((c for part in parts for c in part.colliding), key=lambda c: c.row_id or "")
+    return Found(ids("inserted"), ids("updated"), ids("deleted"), colliding)
 
 
 def _table_merge(type_: GraphType, source: TablePin, target: TablePin, settled: Settled, by_hand: bool) -> TableMerge:
@@ -103,6 +133,7 @@ def _found(
     bases: Sequence[Snapshot],
     source: TablePin,
     target: TablePin,
+    placement: Placement,
 ) -> Found | None:
     base_pins = [base.tables.get(type_.table_key) for base in bases]
     if _same(source, target) or (base_pins and all(_same(pin, source) for pin in base_pins)):
@@ -110,9 +141,16 @@ def _found(
     wanted = _candidates(store, engine, base_pins, source)
     if wanted is None:
         return None
+    if len(bases) == 1 and wanted and placement.spreads(engine.count(wanted)) and base_pins[0] is not None:
+        ids = engine.ids(f"select id from {wanted} order by id")
+        parts = placement.parts(ids)
+        work = [CompareWork(store.uri, type_, base_pins[0], source, target, part) for part in parts]
+        return _joined(placement.run(compare_part, work))
     _collect(store, engine, type_, base_pins, source, target, wanted or None)
-    if len(bases) > 1:
-        return _by_virtual_base(store, engine, type_, bases)
+    return _by_virtual_base(store, engine, type_, bases) if len(bases) > 1 else _by_one_base(engine, type_)
+
+
+def _by_one_base(engine: RowEngine, type_: GraphType) -> Found:
     clean = "t is not distinct from b"
     return Found(
         engine.ids(f"select id from differing where {clean} and s is not null and t is null"),
