@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 FEW_ADDRESSES = 200_000
 """Rows to be marked as deleted beyond this number are marked by tasks."""
+
+CANCEL_SECONDS = 20.0
+"""How long a failed load waits for its tasks to end before it looks for what they left."""
 
 _CLOCK_SKEW = timedelta(seconds=2)
 _logger = logging.getLogger("omnigraph.spark")
@@ -120,19 +124,22 @@ class _Load:
         """Run the job and stage what it wrote; None when it changes nothing."""
         lines = {pin.table_key: self._write.line(pin) for pin in self._pins()}
         reports: list[TaskReport] = []
-        finished = False
         try:
             reports = self._run_until_whole(lines)
-            writes = self._staged(lines, reports)
             violations = self._located(reports)
             for report in reports:
                 for table_key, rows in report.rows.items():
                     counts[table_key] = counts.get(table_key, 0) + rows
             violations.raise_if_any("the load")
-            finished = True
-        finally:
-            if not finished or self._tasks_were_lost():
-                self._sweep(lines, reports)
+            writes = self._staged(lines, reports)
+        except BaseException:
+            self._job.cancel()
+            self._wait_for_tasks()
+            self._forget(lines, reports)
+            self._sweep(lines, [])
+            raise
+        if self._tasks_were_lost():
+            self._sweep(lines, reports)
         self._job.step("committing")
         if not writes:
             return None
@@ -187,7 +194,7 @@ class _Load:
                 continue
             addresses = [part for report in reports for part in report.replaced.get(table_key, [])]
             updated = sum(report.updated.get(table_key, 0) for report in reports)
-            staged = self._write.keep(self._stage(lines[table_key], fragments, addresses, updated))
+            staged = self._stage(lines[table_key], fragments, addresses, updated)
             writes.append(self._write.table_write(self._snapshot.pin(table_key), staged))
         return writes
 
@@ -240,6 +247,16 @@ class _Load:
                 if stage is not None and stage.numFailedTasks:
                     return True
         return False
+
+    def _wait_for_tasks(self) -> None:
+        """Until no task of this job can write any more, for a bounded time."""
+        tracker = self._session.sparkContext.statusTracker()
+        deadline = time.monotonic() + CANCEL_SECONDS
+        while time.monotonic() < deadline:
+            jobs = set(tracker.getJobIdsForGroup(self._job.group)) & set(tracker.getActiveJobsIds())
+            if not jobs:
+                return
+            time.sleep(0.05)
 
     def _sweep(self, lines: Mapping[str, TableVersion], reports: list[TaskReport]) -> None:
         """Remove files that attempts of this load left and nobody reported.

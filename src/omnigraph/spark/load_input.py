@@ -36,7 +36,7 @@ _SPLIT_MARK = "\x00split "
 def open_load_input(session: SparkSession, data: Any, options: InputOptions, stack: ExitStack) -> LoadInput:
     """The input of a load, whatever it is."""
     if type(data).__module__.startswith("pyspark.") and hasattr(data, "mapInArrow"):
-        return FrameInput(data, options, _cores(session))
+        return FrameInput(data, options, int(session.conf.get("spark.sql.shuffle.partitions", "8") or 8))
     files = input_files(data)
     if files is not None:
         return FilesInput(files, options, _cores(session))
@@ -97,7 +97,7 @@ class FilesInput(LoadInput):
                 for payload in batch.column("payload").to_pylist():
                     split, source = pickle.loads(payload)
                     yield from pack(split_messages(context, split, source, records.add))
-                    size.add((split.end or split.file.size) - split.start)
+                    size.add(split.bytes)
 
         return frame.mapInArrow(task, MESSAGE_SCHEMA)
 
@@ -130,8 +130,8 @@ class FilesInput(LoadInput):
 class FrameInput(LoadInput):
     """A Spark DataFrame of one type. Its records are numbered within its partitions."""
 
-    def __init__(self, frame: DataFrame, options: InputOptions, cores: int) -> None:
-        super().__init__(options, max(cores, frame.rdd.getNumPartitions() // 4))
+    def __init__(self, frame: DataFrame, options: InputOptions, buckets: int) -> None:
+        super().__init__(options, buckets)
         self._frame = frame
 
     def graph_type(self, catalog: Catalog) -> GraphType | None:

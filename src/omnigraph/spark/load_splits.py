@@ -48,6 +48,13 @@ class Split:
     first_record: int = 1
 
     @property
+    def bytes(self) -> int:
+        """How much of the file it is; the first of several groups of rows stands for all of them."""
+        if self.row_groups is not None and 0 not in self.row_groups:
+            return 0
+        return (self.file.size if self.end is None else self.end) - self.start
+
+    @property
     def is_part(self) -> bool:
         """Whether other splits have the rest of the file."""
         return self.end is not None

@@ -37,6 +37,7 @@ from omnigraph.write.validate.collector import ViolationCollector
 from omnigraph.write.validate.values import check_values
 
 declare("spark.load.written", "in a task of a load, after it has written fragments and before it reports them")
+declare("spark.load.written.first", "the same place, in the first attempt at a task only")
 
 BUFFERED_BYTES = 128 << 20
 """Rows that one task keeps before it writes them: the size of a fragment, and a bound on memory."""
@@ -110,12 +111,21 @@ def adding_messages(
                 writer.put(rows.table_key, rows.table)
         if not done.violations:
             writer.flush()
-        failpoint("spark.load.written")
+        _written()
         yield from seen_messages(context, done.rows, position)
         yield report(done, position)
     except BaseException:
         writer.remove()
         raise
+
+
+def _written() -> None:
+    from pyspark import TaskContext
+
+    failpoint("spark.load.written")
+    task = TaskContext.get()
+    if task is not None and task.attemptNumber() == 0:
+        failpoint("spark.load.written.first")
 
 
 def key_messages(
@@ -203,7 +213,7 @@ def merged_messages(context: LoadContext, bucket: int, messages: Iterable[Messag
         done.updated[table_key] = written.updated
         done.replaced[table_key] = list(written.replaced)
     done.reads = work.reads
-    failpoint("spark.load.written")
+    _written()
     for table_key, change in changes.items():
         type_ = _type(context, table_key)
         yield from key_messages(context, type_, change.keys, own_ids=True, position=bucket)
