@@ -10,6 +10,7 @@ from omnigraph.errors import BadRequest
 if TYPE_CHECKING:
     from omnigraph.ledger.values import Snapshot
     from omnigraph.maintain.workers import Workers
+    from omnigraph.merge.placement import Placement
 
 
 def engine_for_tables(wanted: str, snapshot: Snapshot, table_keys: Iterable[str]) -> str:
@@ -41,3 +42,14 @@ def maintenance_workers(wanted: str, snapshot: Snapshot) -> Workers:
     from omnigraph.maintain.workers import local_workers
 
     return local_workers()
+
+
+def row_placement(wanted: str, *snapshots: Snapshot) -> Placement:
+    """Where the rows of a merge or a difference between these states are compared."""
+    if any(engine_for_tables(wanted, snapshot, snapshot.tables) == "spark" for snapshot in snapshots):
+        from omnigraph.spark.merge import spark_placement
+
+        return spark_placement()
+    from omnigraph.merge.placement import IN_PROCESS
+
+    return IN_PROCESS

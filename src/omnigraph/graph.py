@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from omnigraph.engines import engine_for_load, engine_for_tables
+from omnigraph.engines import engine_for_load, engine_for_tables, maintenance_workers, row_placement
 from omnigraph.errors import BadRequest
 from omnigraph.graph_maintenance import Maintenance
 from omnigraph.query.cache import CacheKey, QueryCache
@@ -385,6 +385,7 @@ class Graph(Maintenance):
         resolutions: Mapping[tuple[str, str], Any] | None = None,
         dry_run: bool = False,
         delete_source: bool = False,
+        engine: str = "auto",
         actor: str | None = None,
     ) -> MergeResult:
         """Merge one branch into another, row by row against their common ancestor.
@@ -404,6 +405,7 @@ class Graph(Maintenance):
             dry_run=dry_run,
             delete_source=delete_source,
             actor=actor or self._actor,
+            placement=row_placement(engine, self.snapshot(branch=source), self.snapshot(branch=into)),
         )
 
     def diff(
@@ -414,11 +416,13 @@ class Graph(Maintenance):
         kinds: Collection[str] | None = None,
         types: Collection[str] | None = None,
         ops: Collection[str] | None = None,
+        engine: str = "auto",
     ) -> Diff:
         """What differs between two targets: iterate for the changes, `summary()` for the counts. Streams."""
         from omnigraph.merge.diff import Diff, DiffFilter
 
-        return Diff(self._store, self.snapshot(a), self.snapshot(b), DiffFilter.of(kinds, types, ops))
+        left, right = self.snapshot(a), self.snapshot(b)
+        return Diff(self._store, left, right, DiffFilter.of(kinds, types, ops), row_placement(engine, left, right))
 
     def changes(
         self,

@@ -10,21 +10,25 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from omnigraph.errors import BadRequest, HistoryGap
 from omnigraph.ledger.snapshots import find_type, table_of
 from omnigraph.ledger.values import Snapshot, TablePin
 from omnigraph.merge.candidates import CANDIDATES, collect_candidates
 from omnigraph.merge.changes import EntityChange, Op, TypeCount
 from omnigraph.merge.engine import row_engine
+from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
 from omnigraph.merge.rows import Side, exact_changes
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.values import TableVersion
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from omnigraph.ledger.store import GraphStore
+
+
+PARTS_PER_WAVE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +65,14 @@ class Diff:
     left: Snapshot
     right: Snapshot
     only: DiffFilter
+    placement: Placement = IN_PROCESS
 
     def __iter__(self) -> Iterator[EntityChange]:
-        return diff(self.store, self.left, self.right, self.only)
+        return diff(self.store, self.left, self.right, self.only, self.placement)
 
     def summary(self) -> tuple[TypeCount, ...]:
         """How many entities of each type differ, by operation."""
-        return summary(self.store, self.left, self.right, self.only)
+        return summary(self.store, self.left, self.right, self.only, self.placement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +84,17 @@ class TablePair:
     right: Side
 
 
-def diff(store: GraphStore, left: Snapshot, right: Snapshot, only: DiffFilter | None = None) -> Iterator[EntityChange]:
+def diff(
+    store: GraphStore,
+    left: Snapshot,
+    right: Snapshot,
+    only: DiffFilter | None = None,
+    placement: Placement = IN_PROCESS,
+) -> Iterator[EntityChange]:
     """The entities that differ between two states, streamed."""
     wanted = only or DiffFilter()
     for pair in changed_tables(store, left, right, wanted):
-        for batch in _readable(store, pair, left, right):
+        for batch in _readable(store, pair, left, right, placement):
             for row in batch.to_pylist():
                 change = _change(pair.type, row)
                 if not wanted.ops or change.op in wanted.ops:
@@ -91,7 +102,11 @@ def diff(store: GraphStore, left: Snapshot, right: Snapshot, only: DiffFilter | 
 
 
 def summary(
-    store: GraphStore, left: Snapshot, right: Snapshot, only: DiffFilter | None = None
+    store: GraphStore,
+    left: Snapshot,
+    right: Snapshot,
+    only: DiffFilter | None = None,
+    placement: Placement = IN_PROCESS,
 ) -> tuple[TypeCount, ...]:
     """How many entities of each type differ, by operation. No row is turned into a Python value."""
     import pyarrow.compute as pc
@@ -100,7 +115,7 @@ def summary(
     found: list[TypeCount] = []
     for pair in changed_tables(store, left, right, wanted):
         counts = dict.fromkeys(Op, 0)
-        for batch in _readable(store, pair, left, right):
+        for batch in _readable(store, pair, left, right, placement):
             for entry in pc.value_counts(batch.column("op")).to_pylist():
                 counts[Op(entry["values"])] += entry["counts"]
         shown = {op: count if not wanted.ops or op in wanted.ops else 0 for op, count in counts.items()}
@@ -131,7 +146,7 @@ def changed_tables(
             yield pair
 
 
-def table_changes(store: GraphStore, pair: TablePair) -> Iterator[pa.RecordBatch]:
+def table_changes(store: GraphStore, pair: TablePair, placement: Placement = IN_PROCESS) -> Iterator[pa.RecordBatch]:
     """The rows of one table that differ: batches of `id`, `op`, `before` and `after`, by id."""
     left, right = pair.left.table, pair.right.table
     with row_engine() as engine:
@@ -140,14 +155,45 @@ def table_changes(store: GraphStore, pair: TablePair) -> Iterator[pa.RecordBatch
             found = collect_candidates(store, engine, [(left, right)])
             if found == 0:
                 return
+            if found is not None and placement.spreads(found):
+                yield from _in_waves(store, pair, engine.ids(f"select id from {CANDIDATES} order by id"), placement)
+                return
             wanted = CANDIDATES if found is not None else None
         yield from exact_changes(store, engine, pair.left, pair.right, wanted)
 
 
-def _readable(store: GraphStore, pair: TablePair, left: Snapshot, right: Snapshot) -> Iterator[pa.RecordBatch]:
+@dataclass(frozen=True)
+class DiffWork:
+    """Some rows of one table to be compared in two states, ready to be sent somewhere."""
+
+    uri: str
+    left: Side
+    right: Side
+    ids: pa.Array
+
+
+def diff_part(work: DiffWork) -> list[pa.RecordBatch]:
+    """The rows of one part that differ. Runs in any process."""
+    with row_engine() as engine:
+        engine.add_table(CANDIDATES, pa.table({"id": work.ids}))
+        return list(exact_changes(tables_only(work.uri), engine, work.left, work.right, CANDIDATES))
+
+
+def _in_waves(store: GraphStore, pair: TablePair, ids: pa.Array, placement: Placement) -> Iterator[pa.RecordBatch]:
+    """A few parts at a time, in the order of ids: what is in memory here is one wave, whatever the difference."""
+    parts = placement.parts(ids)
+    for start in range(0, len(parts), PARTS_PER_WAVE):
+        work = [DiffWork(store.uri, pair.left, pair.right, part) for part in parts[start : start + PARTS_PER_WAVE]]
+        for batches in placement.run(diff_part, work):
+            yield from batches
+
+
+def _readable(
+    store: GraphStore, pair: TablePair, left: Snapshot, right: Snapshot, placement: Placement
+) -> Iterator[pa.RecordBatch]:
     """The changes of a table, or a gap that names the commit whose state is gone."""
     try:
-        yield from table_changes(store, pair)
+        yield from table_changes(store, pair, placement)
     except TableNotFound as error:
         for side, snapshot in ((pair.left, left), (pair.right, right)):
             if side.table is not None and not _is_there(store, side.table):
