@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from omnigraph.engines import engine_for_load, engine_for_tables, maintenance_workers, row_placement
+from omnigraph.engines import engine_for_load, engine_for_tables, row_placement
 from omnigraph.errors import BadRequest
 from omnigraph.graph_maintenance import Maintenance
 from omnigraph.query.cache import CacheKey, QueryCache
