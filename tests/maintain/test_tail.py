@@ -10,8 +10,11 @@ import pytest
 import omnigraph as og
 from omnigraph.config import override
 from omnigraph.ledger.snapshots import table_of
-from omnigraph.maintain.tail import STEPS, step_to_take
-from tests.maintain.graphs import PERSON, SCHEMA
+from omnigraph.ledger.store import GraphStore, open_store
+from omnigraph.maintain.tail import STEPS, compact_tail, step_to_take
+from omnigraph.maintain.verify import verify
+from tests.faults.harness import run_killed
+from tests.maintain.graphs import PERSON, SCHEMA, people, put
 
 INSERT = "query add($who: String, $age: I32) { insert Person { name: $who, age: $age } }"
 
@@ -80,3 +83,25 @@ def test_closing_ends_the_worker_and_nothing_is_lost_with_many_writers(tmp_path:
     with og.open(tmp_path / "graph") as graph:
         assert graph.snapshot().pin(PERSON).row_count == 36
         assert graph.verify().ok
+
+
+def compact_and_die(uri: str) -> None:
+    """The upkeep of one table, to be killed."""
+    with override(auto_compact_fragments=2):
+        compact_tail(open_store(uri), "main", PERSON)
+
+
+@pytest.mark.parametrize("at", ["storage.compaction.before", "storage.compaction.after", "write.tables_committed"])
+def test_dying_in_the_middle_costs_nothing(store: GraphStore, at: str) -> None:
+    for number in range(5):
+        put(store, **{f"p{number}": number})
+    before = people(store)
+    run_killed(compact_and_die, store.uri, at=at)
+    with open_store(store.uri) as reopened, override(auto_compact_fragments=2):
+        assert people(reopened) == before
+        assert reopened.sidecars.list() == []
+        compact_tail(reopened, "main", PERSON)
+        assert len(reopened.tables.fragments(table_of(reopened.snapshot().pin(PERSON)))) == 1
+        put(reopened, last=1)
+        assert people(reopened) == {**before, "last": 1}
+        assert verify(reopened).ok

@@ -107,6 +107,26 @@ def prepare(
     return _write(pin, line, commit)
 
 
+def prepare_in_window(
+    store: GraphStore,
+    pin: TablePin,
+    declared: tuple[DeclaredIndex, ...],
+    report: TableLayout,
+    options: CompactionOptions,
+) -> TableWrite:
+    """For little work on a table that is being written to: all of it is done in the window, so no writer is faster."""
+
+    def apply(commits: TableCommits) -> None:
+        staged = store.tables.stage_compaction(commits.line, options)
+        if staged is None:
+            return
+        report.fragments_removed, report.fragments_added = staged.fragments_removed, staged.fragments_added
+        commits.untagged(lambda _: store.tables.commit_compaction(staged))
+        _extend(store, commits, declared, report)
+
+    return _write(pin, pinned(pin), apply)
+
+
 def _write(pin: TablePin, line: TableVersion, apply: Callable[[TableCommits], None]) -> TableWrite:
     return TableWrite(pin.table_key, pin.type_id, pin.location, pin, line, pin.row_count, apply=apply)
 

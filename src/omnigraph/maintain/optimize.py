@@ -22,7 +22,7 @@ from omnigraph.ledger.schema_lock import refuse_while_schema_is_applied
 from omnigraph.ledger.values import MAIN, GraphCommit, Snapshot, WriterKind
 from omnigraph.maintain.declared import DeclaredIndex, declared_indexes
 from omnigraph.maintain.internal import compact_internal
-from omnigraph.maintain.layout import TableLayout, needs_work, prepare
+from omnigraph.maintain.layout import TableLayout, needs_work, prepare, prepare_in_window
 from omnigraph.maintain.pending import refuse_pending_recovery
 from omnigraph.maintain.settle import DRIFT_NEEDS_REPAIR, settle_drift
 from omnigraph.maintain.workers import Workers, local_workers
@@ -101,6 +101,24 @@ def optimize(
     refuse_while_schema_is_applied(store, "optimize")
     run = _Run(store, branch, actor, workers or local_workers(), options, tables, True, WriterKind.OPTIMIZE, progress)
     return run.result()
+
+
+def compact_table(store: GraphStore, branch: str, table_key: str, options: CompactionOptions, actor: str) -> bool:
+    """Compact little of one table, all of it in the commit window; False when a writer came first."""
+    layout = TableLayout(table_key)
+    left_out: list[str] = []
+
+    def prepare_one(base: Snapshot, session: WriteSession) -> WriteIntent | None:
+        pin = base.tables.get(table_key)
+        type_ = store.catalog(base.schema_digest).table(table_key)
+        if pin is None or type_ is None or pin.owner != session.branch.incarnation:
+            return None
+        write = prepare_in_window(store, pin, declared_indexes(type_), layout, options)
+        intent = session.intent(WriterKind.OPTIMIZE, base, [write], changes_data=False)
+        return replace(intent, on_left_out=left_out.append)
+
+    run_write(store, branch, prepare_one, actor=actor, operation="optimize")
+    return not left_out
 
 
 def ensure_indices(

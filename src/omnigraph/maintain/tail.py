@@ -21,7 +21,7 @@ from omnigraph.config import settings
 from omnigraph.errors import OmniGraphError
 from omnigraph.ledger.intents import WriteIntent
 from omnigraph.ledger.snapshots import table_of
-from omnigraph.maintain.optimize import optimize
+from omnigraph.maintain.optimize import compact_table, optimize
 from omnigraph.storage.compaction import CompactionOptions
 from omnigraph.storage.constants import ROWS_PER_FILE
 
@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 
 STEPS = (4096, 65_536, ROWS_PER_FILE)
 """The sizes in rows up to which fragments count as small, step by step."""
+
+ROWS_IN_THE_WINDOW = 2 * STEPS[0]
+"""Rows that may be rewritten while writers wait: some tens of milliseconds."""
+
+ATTEMPTS = 8
+"""How often a writer may be faster before the tail is left to the next write."""
 
 MAINTENANCE_ACTOR = "omnigraph:maintenance"
 _logger = logging.getLogger("omnigraph.maintain")
@@ -96,18 +102,27 @@ class TailCompaction:
                 _logger.info("the tail of %s on branch `%s` was not compacted: %s", table_key, branch, error)
 
 
-def compact_tail(store: GraphStore, branch: str, table_key: str) -> bool:
-    """Compact the small fragments of one table if there are more than the settings allow; whether it did."""
+def compact_tail(store: GraphStore, branch: str, table_key: str) -> None:
+    """Compact the small fragments of one table if there are more than the settings allow.
+
+    What is little is rewritten with the window held, which writers hardly notice; else a table that is written to all
+    the time would never be compacted. What is more is prepared outside, like any optimize.
+    """
     most = settings().auto_compact_fragments
-    pin = store.snapshot(branch=branch).tables.get(table_key)
-    if not most or pin is None:
-        return False
-    step = step_to_take([fragment.physical_rows for fragment in store.tables.fragments(table_of(pin))], most)
-    if step is None:
-        return False
-    options = CompactionOptions(target_rows=step, deleted_share=1.0)
-    result = optimize(store, branch, tables=[table_key], actor=MAINTENANCE_ACTOR, options=options)
-    return result.commit is not None
+    for _ in range(ATTEMPTS):
+        pin = store.snapshot(branch=branch).tables.get(table_key)
+        if not most or pin is None:
+            return
+        rows = [fragment.physical_rows for fragment in store.tables.fragments(table_of(pin))]
+        step = step_to_take(rows, most)
+        if step is None:
+            return
+        options = CompactionOptions(target_rows=step, deleted_share=1.0)
+        if sum(count for count in rows if count < step) > ROWS_IN_THE_WINDOW:
+            optimize(store, branch, tables=[table_key], actor=MAINTENANCE_ACTOR, options=options)
+            return
+        if compact_table(store, branch, table_key, options, MAINTENANCE_ACTOR):
+            return
 
 
 def attach(store: GraphStore) -> None:
