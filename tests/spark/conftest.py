@@ -16,5 +16,5 @@ TINY = {
 def spark() -> object:
     from omnigraph.spark.session import spark_session
 
-    # The second number of `local[2,4]` lets a failed task run again, as on a cluster.
-    return spark_session("local[2,4]", TINY)
+    # The second number of `local[2,2]` lets a failed task run again, as on a cluster.
+    return spark_session("local[2,2]", TINY)

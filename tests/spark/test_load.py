@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> GraphStore:
 def small_splits(monkeypatch: pytest.MonkeyPatch) -> None:
     from omnigraph.spark import load_splits
 
-    monkeypatch.setattr(load_splits, "SMALLEST_SPLIT", 4000)
+    monkeypatch.setattr(load_splits, "SMALLEST_SPLIT", 12_000)
 
 
 def write_people(path: Path, count: int = 300, start: int = 0) -> str:
@@ -150,9 +150,7 @@ def test_a_merge_with_failing_tasks_doubles_no_row(
     assert data_files(store) >= referenced_files(store)
 
 
-def test_a_load_whose_tasks_always_fail_leaves_nothing(
-    spark: Any, store: GraphStore, tmp_path: Path, small_splits: None
-) -> None:
+def test_a_load_whose_tasks_always_fail_leaves_nothing(spark: Any, store: GraphStore, tmp_path: Path) -> None:
     head = store.snapshot().head
     with (
         worker_environment(spark, OMNIGRAPH_FAILPOINTS="spark.load.written=raise"),

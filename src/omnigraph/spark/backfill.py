@@ -49,11 +49,13 @@ def backfill(
     progress: ProgressCallback | bool | None = None,
 ) -> LoadResult:
     """Set `property` to what `compute` makes of the `inputs`; with `only_missing`, where it has no value yet."""
+    from pyspark.sql import functions as f
+
     graph_type, target = _property(store, from_ or branch, type, property)
     source = from_ if from_ is not None and store.refs.get(branch) is None else branch
     frame = _rows(session, store, graph_type, target, inputs, source, only_missing=only_missing)
     kept = identity(graph_type)
-    schema = frame.select(*kept).schema.add(target.name, spark_type_name(target.type))
+    schema = frame.select(*kept, f.lit(None).cast(spark_type_name(target.type)).alias(target.name)).schema
     names = list(dict.fromkeys(inputs))
     crossing = travelling_type(_arrow_type(target))
 
