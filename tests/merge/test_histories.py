@@ -291,6 +291,29 @@ def test_a_merge_after_compaction_on_either_side(graph: og.Graph, optimized: tup
     assert content(graph) == content(graph, "side")
 
 
+@pytest.mark.parametrize("optimized", ["main", "side"])
+def test_a_merge_after_compaction_and_cleanup(graph: og.Graph, optimized: str) -> None:
+    put(graph, "main", *(person(f"p{n}", age=1) for n in range(10)))
+    put(graph, "main", person("p0", age=2))
+    graph.branch_create("side")
+    for branch in ("main", "side"):
+        for turn in range(3):
+            put(graph, branch, person(f"{branch}{turn}", age=turn))
+        drop(graph, branch, "Person", "p9" if branch == "main" else "p8")
+    put(graph, "side", person("p1", age=5))
+    graph.optimize(branch=optimized)
+    graph.cleanup(keep_versions=1, confirm=True, force=True)
+    put(graph, "main", person("p2", age=6))
+    graph.merge("side")
+    found = ages(graph)
+    assert (found["p0"], found["p1"], found["p2"]) == (2, 5, 6)
+    assert not {"p8", "p9"} & found.keys()
+    assert len(found) == 8 + 6
+    graph.cleanup(keep_versions=1, confirm=True, force=True)
+    graph.merge("main", into="side")
+    assert content(graph) == content(graph, "side")
+
+
 def test_a_branch_that_inherited_an_index_is_read_and_merged_after_its_compaction(graph: og.Graph) -> None:
     put(graph, "main", *(person(name, age=1) for name in "abcde"))
     graph.optimize()
@@ -458,3 +481,25 @@ def test_a_branch_cannot_be_merged_into_itself_or_from_nowhere(graph: og.Graph) 
         graph.merge("main")
     with pytest.raises(og.errors.NotFound, match="nowhere"):
         graph.merge("nowhere")
+
+
+def test_a_criss_cross_over_branches_that_are_gone_still_knows_what_was_deleted(graph: og.Graph) -> None:
+    put(graph, "main", person("anchor", age=0))
+    graph.branch_create("origin")
+    put(graph, "origin", person("x", age=0), person("y", age=0), person("gone", age=0))
+    for name in ("left", "right"):
+        graph.branch_create(name)
+        graph.merge("origin", into=name)
+    graph.branch_delete("origin")
+    put(graph, "left", person("x", age=1))
+    drop(graph, "right", "Person", "gone")
+    graph.branch_create("old-left", "left")
+    graph.branch_create("old-right", "right")
+    graph.merge("old-right", into="left")
+    graph.merge("old-left", into="right")
+    graph.branch_delete("old-left")
+    graph.branch_delete("old-right")
+    put(graph, "left", person("y", age=2))
+    graph.merge("left", into="right")
+    graph.merge("right", into="left")
+    assert ages(graph, "left") == ages(graph, "right") == {"anchor": 0, "x": 1, "y": 2}

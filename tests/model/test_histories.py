@@ -66,6 +66,7 @@ class HistoriesMachine(RuleBasedStateMachine):
         self.history = HistoryModel()
         self.states: dict[str, GraphModel] = {"main": GraphModel()}
         self.made_from: dict[str, str] = {}
+        self.is_cleaned = False
         self.note("main")
         everything = [("node:Person", {"slug": name}) for name in PEOPLE[:3]] + [("node:Place", {"name": "x"})]
         self.load_merge(0, [*everything, *rows])
@@ -208,7 +209,11 @@ class HistoriesMachine(RuleBasedStateMachine):
         line = [commit for commit in self.graph.log(source) if commit.branch == source][: back + 1]
         if not line:
             return
-        self.graph.branch_create(name, line[-1].graph_commit_id)
+        try:
+            self.graph.branch_create(name, line[-1].graph_commit_id)
+        except HistoryGap:
+            assert self.is_cleaned
+            return
         self.states[name] = self.history.commits[line[-1].graph_commit_id].state.copy()
         self.made_from[name] = source
         self.check(name)
@@ -282,6 +287,13 @@ class HistoriesMachine(RuleBasedStateMachine):
         self.note(branch)
         self.check(branch)
 
+    @rule(keep=st.integers(1, 4))
+    def cleanup(self, keep: int) -> None:
+        """Old states go; what merges of live branches need stays."""
+        self.graph.cleanup(keep_versions=keep, confirm=True, force=True)
+        self.is_cleaned = True
+        self.check_all()
+
     @rule()
     def reopen(self) -> None:
         self.graph.close()
@@ -297,6 +309,8 @@ class HistoriesMachine(RuleBasedStateMachine):
         try:
             found = list(self.graph.diff(left, right))
         except (HistoryGap, NotFound, StorageError):
+            if self.is_cleaned:
+                return
             gone = {self.graph.commit(id_).incarnation for id_ in (left, right)}
             assert gone - {ref.incarnation for ref in self.graph.branches()}, "only deleted branches lose states"
             return
@@ -317,6 +331,7 @@ class HistoriesMachine(RuleBasedStateMachine):
             for block in self.graph.changes(branch).blocks:
                 copy.tables = _applied(copy, list(block.changes))
         except HistoryGap:
+            assert self.is_cleaned or len(self.made_from) < len(self.history.commits)
             return
         assert copy.tables == self.states[branch].tables
 

@@ -249,12 +249,20 @@ def made_from(graph: CommitGraph, commit_ids: Collection[str]) -> set[str]:
 
 
 def bases_of_heads(graph: CommitGraph, heads: Collection[str]) -> set[str]:
-    """The merge bases of every pair of heads: what a merge between live branches may still need."""
+    """The merge bases of every pair of heads: what a merge between live branches may still need.
+
+    After a criss-cross a merge also compares its several bases with their own bases, so those are needed too.
+    """
     ordered = sorted(set(heads))
+    pairs = [(left, right) for index, left in enumerate(ordered) for right in ordered[index + 1 :]]
+    seen = set(pairs)
     found: set[str] = set()
-    for index, left in enumerate(ordered):
-        for right in ordered[index + 1 :]:
-            found.update(merge_bases(graph, left, right))
+    while pairs:
+        bases = merge_bases(graph, *pairs.pop())
+        found.update(bases)
+        deeper = {(left, right) for left in bases for right in bases if left < right} - seen
+        seen |= deeper
+        pairs += sorted(deeper)
     return found
 
 

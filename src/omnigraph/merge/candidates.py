@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
 from omnigraph.errors import HistoryGap
+from omnigraph.ledger.history import CommitGraph
 from omnigraph.ledger.values import WriterKind
 from omnigraph.merge.engine import RowEngine
 from omnigraph.merge.lines import Stretch, stretches_between
@@ -24,6 +26,7 @@ CANDIDATES = "candidates"
 """The relation of the row engine that holds the ids, each once."""
 
 _MAY_RESTORE = (WriterKind.RECOVERY, WriterKind.REPAIR)
+_restores: WeakKeyDictionary[CommitGraph, tuple[int, bool]] = WeakKeyDictionary()
 
 
 def collect_candidates(
@@ -63,9 +66,20 @@ def _changed_between(store: GraphStore, left: TableVersion, right: TableVersion)
         stretches = stretches_between(left, right, forks)
     if stretches is None:
         raise _NoLineage
-    restores = any(commit.kind in _MAY_RESTORE for commit in store.commits.graph())
+    restores = _may_have_restored(store.commits.graph())
     for stretch in stretches:
         yield from _changed_ids(store, left.location, stretch, restores)
+
+
+def _may_have_restored(graph: CommitGraph) -> bool:
+    """Whether anything was ever restored. Looks at each commit once, however often it is asked."""
+    seen, found = _restores.get(graph, (0, False))
+    ids = graph.ids()
+    if not found and len(ids) > seen:
+        fresh = (graph.get(commit_id) for commit_id in ids[seen:])
+        found = any(commit is not None and commit.kind in _MAY_RESTORE for commit in fresh)
+    _restores[graph] = (len(ids), found)
+    return found
 
 
 def _changed_ids(store: GraphStore, location: str, stretch: Stretch, check_restores: bool) -> Iterator[pa.Array]:

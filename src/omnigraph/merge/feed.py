@@ -75,7 +75,7 @@ def changes(
     wanted = only or DiffFilter()
     state = store.manifest.read(branch)
     graph = known_history(store, state)
-    line = list(first_parents(graph, state.head.graph_commit_id))
+    line = first_parents(graph, state.head.graph_commit_id)
     after = _after(store, branch, since, wanted, state.head.graph_commit_id)
     fresh = _newer(line, after, branch)
     if limit is not None:
@@ -108,13 +108,15 @@ def _blocks(
         yield CommitChanges(commit, commit_changes(store, commit, only), cursor)
 
 
-def _newer(line: list[GraphCommit], after: str | None, branch: BranchRef) -> list[GraphCommit]:
-    """The commits after `after`, oldest first."""
-    if after is None:
-        return line[::-1]
-    for position, commit in enumerate(line):
+def _newer(line: Iterator[GraphCommit], after: str | None, branch: BranchRef) -> list[GraphCommit]:
+    """The commits after `after`, oldest first. Walks back no further than to it."""
+    fresh: list[GraphCommit] = []
+    for commit in line:
         if commit.graph_commit_id == after:
-            return line[:position][::-1]
+            return fresh[::-1]
+        fresh.append(commit)
+    if after is None:
+        return fresh[::-1]
     raise StaleCursor(
         f"commit {after} is not on the line of branch `{branch.name}`: the feed cannot go on from it. Start again from "
         "`beginning`, `now`, or a commit of this branch.",
