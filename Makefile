@@ -27,10 +27,10 @@ lint: $(STAMP)
 	$(BIN)/lint-imports --no-cache
 
 test: setup lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-fast: setup
-	$(BIN)/python -m pytest -n 2 -m "not slow and not spark"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not spark"
 
 bench: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.lock

@@ -15,6 +15,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All Spark tests go to one worker: one session serves them, and one JVM is enough for the machine."""
+    for item in items:
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[str]:
     """The address of an S3 server; the usual AWS_* variables point to it while the tests run."""
