@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli.options import Actor, Json, Quiet, Store, Uri, Yes, confirm_destructive, graph_uri
+from omnigraph.cli.options import Actor, Engine, Json, Quiet, Store, Uri, Yes, confirm_destructive, graph_uri
 from omnigraph.cli.output import Output
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ def merge(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would happen and write nothing.")] = False,
     delete_branch: Annotated[bool, typer.Option("--delete-branch", help="Delete the source afterwards.")] = False,
+    engine: Engine = "auto",
     store: Store = None,
     actor: Actor = None,
     json: Json = False,
@@ -101,7 +102,9 @@ def merge(
     target = graph_uri(uri, store)
     out.echo_write(f"merge {source} into {into} of {target}{' (dry run)' if dry_run else ''}")
     with og.open(target, actor=actor, read_only=dry_run) as graph:
-        result = graph.merge(source, into, strategy=strategy, dry_run=dry_run, delete_source=delete_branch)
+        result = graph.merge(
+            source, into, strategy=strategy, dry_run=dry_run, delete_source=delete_branch, engine=engine
+        )
         if json and dry_run:
             print_json(result.to_json(), result.tables, result.changes)
         elif json:
@@ -142,6 +145,7 @@ def diff(
     type: Annotated[list[str] | None, typer.Option("--type", help="Only this type; may be repeated.")] = None,
     op: Annotated[list[str] | None, typer.Option("--op", help="Only insert, update or delete.")] = None,
     summary: Annotated[bool, typer.Option("--summary", help="Only the counts.")] = False,
+    engine: Engine = "auto",
     json: Json = False,
 ) -> None:
     """Show what differs between two branches, commits or tags: counts first, then the changed rows."""
@@ -149,7 +153,7 @@ def diff(
     from omnigraph.cli.changes import print_counts, print_json, print_rows
 
     with og.open(graph_uri(uri, store), read_only=True) as graph:
-        found = graph.diff(a, b, kinds=kind, types=type, ops=op)
+        found = graph.diff(a, b, kinds=kind, types=type, ops=op, engine=engine)
         counts = found.summary()
         if json:
             print_json({"from": a, "to": b}, counts, () if summary else found)
