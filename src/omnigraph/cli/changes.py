@@ -66,21 +66,20 @@ def print_feed(page: Page) -> None:
 
 
 def print_feed_json(page: Page) -> None:
-    """The feed as one JSON document, a commit at a time."""
-    sys.stdout.write('{\n  "blocks": ')
-    _stream_array(
-        {
-            "commit": block.commit.to_json(),
-            "changes": [change.to_json() for change in block.changes],
-            "cursor": block.cursor,
-        }
-        for block in page.blocks
-    )
-    sys.stdout.write(f',\n  "cursor": {dump_json(page.cursor)}\n}}\n')
+    """The feed as one JSON document, written as it streams, the changes of a commit too."""
+    sys.stdout.write('{\n  "blocks": [')
+    for position, block in enumerate(page.blocks):
+        head = dump_json({"commit": block.commit.to_json(), "cursor": block.cursor})
+        opening = head.rstrip().removesuffix("}").rstrip().replace("\n", "\n    ")
+        sys.stdout.write(("," if position else "") + "\n    " + opening + ',\n      "changes": ')
+        _stream_array((change.to_json() for change in block.changes), "      ")
+        sys.stdout.write("\n    }")
+    sys.stdout.write(f'\n  ],\n  "cursor": {dump_json(page.cursor)}\n}}\n')
 
 
-def _stream_array(items: Iterable[Any]) -> None:
+def _stream_array(items: Iterable[Any], indent: str = "  ") -> None:
     sys.stdout.write("[")
     for position, item in enumerate(items):
-        sys.stdout.write(("," if position else "") + "\n    " + dump_json(item).replace("\n", "\n    "))
-    sys.stdout.write("\n  ]")
+        shown = dump_json(item).replace("\n", f"\n{indent}  ")
+        sys.stdout.write(("," if position else "") + f"\n{indent}  {shown}")
+    sys.stdout.write(f"\n{indent}]")
