@@ -256,6 +256,7 @@ def test_abandoned_files_go_after_the_grace_period(store: GraphStore) -> None:
     assert set(files(store, line.location)) - before
     assert row(store).files_removed == 0
     with override(cleanup_grace=0.0):
+        assert row(store, confirm=False).files_removed == 1
         assert row(store).files_removed == 1
     assert set(files(store, line.location)) <= before
     assert people(store) == {"ada": 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import omnigraph as og
 from omnigraph.config import override
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, open_store
+from omnigraph.maintain import tail
 from omnigraph.maintain.tail import STEPS, compact_tail, step_to_take
 from omnigraph.maintain.verify import verify
 from tests.faults.harness import run_killed
@@ -83,6 +85,21 @@ def test_closing_ends_the_worker_and_nothing_is_lost_with_many_writers(tmp_path:
     with og.open(tmp_path / "graph") as graph:
         assert graph.snapshot().pin(PERSON).row_count == 36
         assert graph.verify().ok
+
+
+def test_an_idle_graph_keeps_no_thread_and_the_next_write_starts_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "IDLE_SECONDS", 0.01)
+    with override(auto_compact_fragments=2), og.init(tmp_path / "graph", schema=SCHEMA) as graph:
+        for turn in range(3):
+            for number in range(3):
+                graph.mutate(INSERT, who=f"p{turn}-{number}", age=number)
+            deadline = time.monotonic() + 20
+            while any(thread.name == "omnigraph-tail" for thread in threading.enumerate()):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            assert fragments(graph) <= 2 + 3
 
 
 def compact_and_die(uri: str) -> None:

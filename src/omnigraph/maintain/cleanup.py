@@ -114,6 +114,9 @@ def cleanup(
         failpoint("cleanup.chosen")
         if confirm:
             _remove(store, works, retention)
+        else:
+            cutoff = oldest_protected(needs, time.time())
+            _each(works, lambda work: _count_leftovers(store, work, cutoff))
     rows = [_report(work, confirm) for work in works]
     shown = tuple(sorted(rows, key=lambda row: row.table_key))
     return CleanupResult(not confirm, len(needs.commits), shown)
@@ -237,6 +240,14 @@ def _remove_leftovers(store: GraphStore, work: _Work, needs: Needs, cutoff: floa
         work.errors.append(str(error))
 
 
+def _count_leftovers(store: GraphStore, work: _Work, cutoff: float) -> None:
+    """For a preview: the files that would go, not counting those that only old versions use."""
+    if work.whole:
+        work.files_gone = len(work.table.files)
+    elif work.table.is_table:
+        work.files_gone = len(leftovers.unreferenced_files(store, work.table, cutoff))
+
+
 def _each(works: list[_Work], action: Callable[[_Work], None]) -> None:
     with ThreadPoolExecutor(max(1, settings().maintenance_concurrency), "omnigraph-cleanup") as pool:
         list(pool.map(action, works))
@@ -269,7 +280,7 @@ def _report(work: _Work, confirmed: bool) -> CleanedTable:
         None,
         sum(len(versions) for versions in work.versions.values()),
         len(work.orphans) + len(work.half_made),
-        len(work.table.files) if work.whole else 0,
+        work.files_gone,
     )
 
 

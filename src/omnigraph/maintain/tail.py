@@ -34,6 +34,9 @@ STEPS = (4096, 65_536, ROWS_PER_FILE)
 ROWS_IN_THE_WINDOW = 2 * STEPS[0]
 """Rows that may be rewritten while writers wait: some tens of milliseconds."""
 
+IDLE_SECONDS = 2.0
+"""How long the thread waits for more to do before it ends."""
+
 ATTEMPTS = 8
 """How often a writer may be faster before the tail is left to the next write."""
 
@@ -89,9 +92,11 @@ class TailCompaction:
     def _work(self) -> None:
         while True:
             with self._changed:
-                while not self._waiting and not self._closed:
-                    self._changed.wait()
+                if not self._waiting and not self._closed:
+                    self._changed.wait(IDLE_SECONDS)
                 if not self._waiting:
+                    # The next write starts another one: an idle graph keeps no thread, and can be forgotten.
+                    self._worker = None
                     return
                 branch, table_key = next(iter(self._waiting))
                 del self._waiting[branch, table_key]

@@ -1,0 +1,88 @@
+"""Cleanup beside writers: nothing that they write is lost, whatever the moment; and the same on an object store."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from omnigraph.config import override
+from omnigraph.errors import Busy, Conflict, RecoveryRequired
+from omnigraph.ledger.branches import create_branch, delete_branch
+from omnigraph.ledger.store import GraphStore, create_store, open_store
+from omnigraph.maintain.cleanup import cleanup
+from omnigraph.maintain.optimize import optimize
+from omnigraph.maintain.tags import Tags
+from omnigraph.maintain.verify import verify
+from omnigraph.merge.merge import merge
+from tests.maintain.graphs import SCHEMA, people, put
+
+WRITES = 12
+
+
+def write(uri: str, name: str, failures: list[BaseException]) -> None:
+    """Write to main, and on branches that are made, merged and deleted on the way."""
+    try:
+        with open_store(uri) as store:
+            for number in range(WRITES):
+                put(store, **{f"{name}-{number}": number})
+                if number % 4 == 1:
+                    create_branch(store, f"{name}{number}")
+                    put(store, f"{name}{number}", **{f"{name}-b{number}": number})
+                if number % 4 == 3:
+                    merge(store, f"{name}{number - 2}", "main")
+                    delete_branch(store, f"{name}{number - 2}")
+    except BaseException as failure:
+        failures.append(failure)
+
+
+def test_with_no_grace_and_writers_at_work_nothing_is_lost(store: GraphStore, no_grace: None) -> None:
+    put(store, first=1)
+    failures: list[BaseException] = []
+    writers = [threading.Thread(target=write, args=(store.uri, name, failures)) for name in ("a", "b")]
+    for writer in writers:
+        writer.start()
+    cleaned = 0
+    while any(writer.is_alive() for writer in writers):
+        try:
+            cleanup(store, keep_versions=1, force=True, confirm=True)
+            cleaned += 1
+            optimize(store)
+        except (Busy, Conflict, RecoveryRequired):
+            continue
+    for writer in writers:
+        writer.join()
+    assert not failures, failures
+    assert cleaned
+    with open_store(store.uri) as reopened:
+        branched = [number for number in range(WRITES) if number % 4 == 1]
+        expected = {f"{name}-{number}" for name in "ab" for number in range(WRITES)}
+        expected |= {f"{name}-b{number}" for name in "ab" for number in branched}
+        assert people(reopened).keys() == expected | {"first"}
+        cleanup(reopened, keep_versions=3, confirm=True)
+        assert verify(reopened).ok
+
+
+@pytest.mark.s3
+def test_on_an_object_store(s3_uri: Callable[[], str]) -> None:
+    with create_store(s3_uri(), SCHEMA) as store, override(cleanup_grace=0.0):
+        for number in range(6):
+            put(store, **{f"p{number}": number})
+        Tags(store, "main", None).create("old", store.snapshot().head.parent_commit_id)
+        create_branch(store, "review")
+        put(store, "review", zoe=1)
+        for number in range(5):
+            put(store, **{f"q{number}": number})
+        create_branch(store, "gone")
+        put(store, "gone", yan=1)
+        delete_branch(store, "gone")
+        result = cleanup(store, keep_versions=3, confirm=True)
+        assert not result.failed, result
+        assert sum(table.old_versions_removed for table in result.tables) > 5
+        with open_store(store.uri) as reopened:
+            assert len(people(reopened)) == 11
+            assert len(people(reopened, "old")) == 5
+            assert len(people(reopened, branch="review")) == 7
+            assert verify(reopened).ok
+            merge(reopened, "review", "main")
