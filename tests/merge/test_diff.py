@@ -8,6 +8,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import BadRequest, HistoryGap, NotFound
+from omnigraph.ledger.snapshots import table_of
 from tests.ledger.graphs import counted
 from tests.merge.graphs import CITY, KNOWS, PERSON, changed, city, drop, knows, person, put, store_of
 
@@ -212,3 +213,15 @@ def test_a_large_difference_streams(graph: og.Graph) -> None:
     tracemalloc.stop()
     assert seen == count
     assert peak < 40 << 20, f"{peak >> 20} MiB of Python objects at once"
+
+
+def test_a_merge_builds_no_index(graph: og.Graph) -> None:
+    put(graph, "main", person("a"))
+    graph.optimize()
+    graph.branch_create("side")
+    put(graph, "side", person("b"))
+    graph.merge("side")
+    store = store_of(graph)
+    indexes = store.tables.list_indexes(table_of(store.snapshot().pin(PERSON)))
+    assert indexes
+    assert all(len(index.uncovered_fragments) == 1 for index in indexes)
