@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from omnigraph.config import override
-from omnigraph.errors import RecoveryRequired
+from omnigraph.errors import Busy, RecoveryRequired
 from omnigraph.ledger.branches import create_branch
 from omnigraph.ledger.log_rows import LOG
 from omnigraph.ledger.manifest_rows import MANIFEST
+from omnigraph.ledger.schema_lock import hold_schema_lock
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, create_store, open_store
 from omnigraph.ledger.values import WriterKind
@@ -189,6 +190,26 @@ def test_a_table_with_blobs_is_compacted_like_any_other(tmp_path: Path) -> None:
         assert len(store.tables.fragments(table)) == 1
         rows = store.tables.scan_table(table, blobs="bytes").to_pylist()
         assert {row["name"]: row["body"][:1] for row in rows} == {f"d{n}": bytes([n]) for n in range(4)}
+
+
+def test_where_lance_damages_blobs_such_tables_are_skipped_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("omnigraph.maintain.optimize.LANCE_COMPACTS_BLOBS", False)
+    schema = "node Doc {\n    name: String @key\n    body: Blob?\n}\n"
+    with create_store(tmp_path / "docs", schema) as store:
+        for number in range(3):
+            load(store, [{"type": "Doc", "data": {"name": f"d{number}"}}], mode="append")
+        found = report(store, "node:Doc")
+        assert (found.skipped, found.committed) == ("BlobColumnsUnsupportedByLance", False)
+        assert found.to_json()["skipped"] == "BlobColumnsUnsupportedByLance"
+        assert "BlobColumnsUnsupportedByLance" in caplog.text
+        assert fragments(store, "node:Doc") == 3
+
+
+def test_refuses_while_a_schema_is_applied(filled: GraphStore) -> None:
+    with hold_schema_lock(filled, "apply"), pytest.raises(Busy, match="schema apply"):
+        optimize(filled)
 
 
 def _base64(data: bytes) -> str:
