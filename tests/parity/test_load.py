@@ -326,8 +326,13 @@ def test_the_same_from_columns_and_rows(spark: Any, tmp_path: Path, kind: str) -
         if kind == "stream":
             path = tmp_path / "stream.jsonl"
             path.write_bytes(data)
-            with path.open("rb") as stream:
-                same(spark, tmp_path, [], stream, **options)
+            with path.open("rb") as one, path.open("rb") as other:
+                told = [
+                    run(loader, tmp_path / name, [], stream, **options)
+                    for loader, name, stream in ((load_in_process, "local", one), (on_spark(spark), "spark", other))
+                ]
+            assert told[0] == told[1]
+            assert told[0][1] == 1
             return
     same(spark, tmp_path, [person("c", age=50)], data, **options)
 

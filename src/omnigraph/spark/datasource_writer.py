@@ -90,10 +90,11 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]
         try:
             pieces = decode_frames(self.mapping, (as_stored(batch) for batch in iterator), source, done.violations)
             for piece in pieces:
-                message.own_ids |= bool(self.type.key) or piece.table["id"].null_count < piece.count
+                own_ids = bool(self.type.key) or piece.table["id"].null_count < piece.count
+                message.own_ids |= own_ids
                 rows = with_ids(self.type, fill_defaults(self.type, piece), done.violations)
                 check_values(self.type, rows, done.violations)
-                message.keys.append(to_bytes(keys_of(self.type, rows)))
+                message.keys.append(to_bytes(keys_of(self.type, rows, with_ids=own_ids)))
                 if not done.violations and rows.count:
                     writer.put(rows.table_key, rows.table)
             if not done.violations:

@@ -106,7 +106,9 @@ def adding_messages(
             rows = with_ids(type_, fill_defaults(type_, piece), done.violations)
             check_values(type_, rows, done.violations)
             done.rows[rows.table_key] = done.rows.get(rows.table_key, 0) + rows.count
-            yield from key_messages(context, type_, keys_of(type_, rows), own_ids=own_ids, position=position)
+            # Ids that were made here are the longest column by far, and name rows that nobody has seen.
+            keys = keys_of(type_, rows, with_ids=own_ids)
+            yield from key_messages(context, type_, keys, own_ids=own_ids, position=position)
             if not done.violations and rows.count:
                 writer.put(rows.table_key, rows.table)
         if not done.violations:
@@ -141,9 +143,6 @@ def key_messages(
             complete = complete.filter(pc.is_valid(complete[name])) if complete[name].null_count else complete
         yield from _sent(context, Kind.UNIQUE, f"{key}/{number}", complete, unique[0], ["id", *unique], position)
     if isinstance(type_, EdgeType):
-        if not own_ids:
-            # Ids that were made here are the longest column by far, and name rows that nobody has seen.
-            keys = keys.set_column(0, keys.schema.field(0), pa.nulls(keys.num_rows, pa.string()))
         for end in ("src", "dst"):
             yield from _sent(context, Kind.END, f"{key}/{end}", keys, end, ["id", end], position)
 
