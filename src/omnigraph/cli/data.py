@@ -14,6 +14,7 @@ from omnigraph.cli.options import (
     Branch,
     Engine,
     Json,
+    Master,
     Quiet,
     Store,
     Uri,
@@ -22,6 +23,7 @@ from omnigraph.cli.options import (
     graph_uri,
 )
 from omnigraph.cli.output import Output, dump_json
+from omnigraph.cli.progress import progress_line
 from omnigraph.cli.sources import parameters, query_text
 from omnigraph.errors import BadRequest
 
@@ -57,6 +59,7 @@ def load(
     dst: Annotated[str | None, typer.Option("--dst", help="The column with the target ids of edges.")] = None,
     columns: Annotated[list[str] | None, typer.Option("--map", help="column=property; may be repeated.")] = None,
     engine: Engine = "auto",
+    master: Master = None,
     actor: Actor = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -75,7 +78,8 @@ def load(
     if mode == "overwrite":
         confirm_destructive(target, yes, "replace the content of every type in the input")
     out.echo_write(f"load {', '.join(data)} into {target} on branch {branch}, mode {mode}")
-    with og.open(target, actor=actor) as graph:
+    shown = not json and not quiet
+    with og.open(target, actor=actor) as graph, progress_line("load", shown=shown) as progress:
         result = graph.load(
             data if len(data) > 1 else data[0],
             mode=mode,
@@ -86,6 +90,7 @@ def load(
             branch=branch,
             from_=from_,
             engine=engine,
+            progress=progress,
         )
         if json:
             out.document({"uri": graph.uri, **result.to_json()})
@@ -110,6 +115,7 @@ def query(
     explain: Annotated[bool, typer.Option("--explain", help="Show the plan instead of running it.")] = False,
     analyze: Annotated[bool, typer.Option("--analyze", help="Run it and show the plan with real counts.")] = False,
     engine: Engine = "auto",
+    master: Master = None,
     json: Json = False,
 ) -> None:
     """Run a read query.
@@ -208,6 +214,7 @@ def export(
     type: Annotated[list[str] | None, typer.Option("--type", help="Only these types; may be repeated.")] = None,
     format: Annotated[str, typer.Option("--format", help="jsonl or parquet.")] = "jsonl",
     engine: Engine = "auto",
+    master: Master = None,
     json: Json = False,
 ) -> None:
     """Write a graph out, as JSON lines that load back to an equal graph, or as Parquet, one directory per type."""

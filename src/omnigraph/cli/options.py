@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -19,7 +20,24 @@ Actor = Annotated[
 ]
 Branch = Annotated[str, typer.Option("--branch", "-b", help="The branch to work on.")]
 Engine = Annotated[str, typer.Option("--engine", help="auto, local or spark.")]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        "--master",
+        envvar="OMNIGRAPH_SPARK_MASTER",
+        help="The Spark master: local[*], spark://…, yarn, k8s://….",
+        callback=lambda value: use_master(value),
+        expose_value=True,
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before destroying something on a remote store.")]
+
+
+def use_master(master: str | None) -> str | None:
+    """Make a Spark session of this process, should one be built, use this master."""
+    if master:
+        os.environ["OMNIGRAPH_SPARK_MASTER"] = master
+    return master
 
 
 def graph_uri(uri: str | None, store: str | None) -> str:
