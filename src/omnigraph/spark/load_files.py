@@ -52,7 +52,7 @@ class InputFile:
     def open(self, start: int = 0, end: int | None = None) -> Any:
         """The content from `start` to `end`; a whole file is decompressed by what it is."""
         if end is not None:
-            return io.BufferedReader(_Window(self, start, end), 1 << 20)
+            return _Window(self, start, end)
         return decompressed(self.open_raw())
 
     def open_raw(self) -> Any:
@@ -90,17 +90,22 @@ class _Window(io.RawIOBase):
     def tell(self) -> int:
         return self._at - self._start
 
-    def readinto(self, buffer: Any) -> int:
-        wanted = min(len(buffer), self._end - self._at)
-        if wanted <= 0:
-            return 0
+    def read(self, size: int = -1) -> bytes:
+        left = max(self._end - self._at, 0)
+        wanted = left if size < 0 else min(size, left)
+        if not wanted:
+            return b""
         if self._local is not None:
             self._local.seek(self._at)
             data = self._local.read(wanted)
         else:
             data = self._file.read(self._at, self._at + wanted)
-        buffer[: len(data)] = data
         self._at += len(data)
+        return data
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
         return len(data)
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -121,9 +122,15 @@ def by_bucket(table: pa.Table, column: str, buckets: int) -> Iterator[tuple[int,
 
 def bucket_of(column: pa.ChunkedArray, buckets: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The bucket of each value, the same in every process."""
+    connection = _hashing()
+    connection.register("given", pa.table({"value": column}))
+    numbers = connection.sql(f"select (hash(value::varchar) % {int(buckets)})::bigint as n from given")
+    return np.asarray(numbers.to_arrow_table()["n"].to_numpy())
+
+
+@cache
+def _hashing() -> Any:
+    """One connection per process: to open one takes longer than to hash a block of values."""
     import duckdb
 
-    with duckdb.connect(config={"threads": 1}) as connection:
-        connection.register("given", pa.table({"value": column}))
-        numbers = connection.sql(f"select (hash(value::varchar) % {int(buckets)})::bigint as n from given")
-        return np.asarray(numbers.to_arrow_table()["n"].to_numpy())
+    return duckdb.connect(config={"threads": 1})
