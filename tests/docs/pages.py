@@ -115,3 +115,7 @@ def _check_queries(text: str, schema: str | None, place: str) -> None:
         from omnigraph.schema.compile import compile_schema
 
         compile_file(text, compile_schema(schema))
+
+
+if __name__ == "__main__":
+    print(run_page(Path(sys.argv[1]), Path.cwd()))
