@@ -81,13 +81,27 @@ def test_every_type_comes_through_and_goes_back(spark: Any, stored: Any) -> None
 def test_a_partition_is_some_fragments(spark: Any, stored: Any) -> None:
     from omnigraph.spark.datasource import Reader
 
-    one_each = Reader(stored[0], stored[2], ("id",), 4).partitions()
+    one_each = Reader(stored[0], stored[2], ("id",), 5).partitions()
     assert [len(p.fragments) for p in one_each] == [1, 1]
     assert [len(p.fragments) for p in Reader(stored[0], stored[2], ("id",), 100).partitions()] == [2]
-    assert sorted(b["id"][0].as_py() for p in one_each for b in Reader(*stored[0::2], ("id",), 4).read(p)) == [
+    assert sorted(b["id"][0].as_py() for p in one_each for b in Reader(*stored[0::2], ("id",), 5).read(p)) == [
         "k0",
         "k4",
     ]
+
+
+def test_a_large_fragment_is_read_in_stretches_unless_it_is_filtered(stored: Any) -> None:
+    from pyspark.sql.datasource import EqualTo
+
+    from omnigraph.spark.datasource import Reader
+
+    reader = Reader(stored[0], stored[2], ("id",), 2)
+    parts = reader.partitions()
+    assert [(p.fragments, p.offset, p.limit) for p in parts[:2]] == [((0,), 0, 2), ((0,), 2, 2)]
+    ids = [row["id"] for part in parts for batch in reader.read(part) for row in batch.to_pylist()]
+    assert sorted(ids) == sorted([*(f"k{n}" for n in range(8)), "empty"])
+    assert list(reader.pushFilters([EqualTo(("small",), 3)])) == []
+    assert [p.offset for p in reader.partitions()] == [None, None]
 
 
 @pytest.mark.parametrize(

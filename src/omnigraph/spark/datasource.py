@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
 
 FORMAT = "omnigraph"
-ROWS_PER_PARTITION = 1_000_000
+ROWS_PER_PARTITION = 250_000
+SMALLEST_PARTITION = 250_000
 _BATCH_ROWS = 32_768
 
 
@@ -67,8 +68,16 @@ def table_frame(
         session.read.format(FORMAT)
         .schema(spark_schema(schema, wanted))
         .option("table", json.dumps(asdict(table)))
+        .option("rowsPerPartition", _rows_for(session, tables.count(table)))
         .load(uri)
     )
+
+
+def _rows_for(session: SparkSession, rows: int) -> int:
+    """Rows per partition that give every core something to do, without partitions that are not worth their start."""
+    context = getattr(session, "sparkContext", None) if "connect" not in type(session).__module__ else None
+    cores = int(context.defaultParallelism) if context is not None else 1
+    return min(max(-(-rows // (2 * cores)), SMALLEST_PARTITION), ROWS_PER_PARTITION * 4)
 
 
 def table_at(store: GraphStore, type_name: str, at: str | int | None, branch: str) -> TableVersion:
@@ -156,9 +165,11 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]
 
 @dataclass
 class FragmentPartition(InputPartition):  # type: ignore[misc]
-    """Some fragments of the table, read by one task."""
+    """Some fragments of the table, or a stretch of the rows of one, read by one task."""
 
     fragments: tuple[int, ...]
+    offset: int | None = None
+    limit: int | None = None
 
 
 class Reader(DataSourceReader):  # type: ignore[misc]
@@ -185,8 +196,18 @@ class Reader(DataSourceReader):  # type: ignore[misc]
 
     def partitions(self) -> list[FragmentPartition]:
         """Fragments, small ones together, about `rows_per_partition` rows each."""
-        groups = fragment_groups(self._tables().fragments(self.table), self.rows_per_partition)
-        return [FragmentPartition(tuple(group)) for group in groups]
+        found: list[FragmentPartition] = []
+        rows = {fragment.id: fragment.rows for fragment in self._tables().fragments(self.table)}
+        for group in fragment_groups(self._tables().fragments(self.table), self.rows_per_partition):
+            count = sum(rows[number] for number in group)
+            parts = -(-count // self.rows_per_partition)
+            # Which rows a filter leaves is not known before it has run, so a stretch of them cannot be named.
+            if len(group) > 1 or parts <= 1 or self.condition is not None:
+                found.append(FragmentPartition(tuple(group)))
+                continue
+            size = -(-count // parts)
+            found += [FragmentPartition(tuple(group), start, size) for start in range(0, count, size)]
+        return found
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The rows of some fragments as Arrow batches."""
@@ -199,6 +220,8 @@ class Reader(DataSourceReader):  # type: ignore[misc]
             columns=list(self.columns),
             filter=self.condition,
             fragments=list(partition.fragments),
+            offset=partition.offset,
+            limit=partition.limit,
             batch_size=_BATCH_ROWS,
             blobs="bytes",
         )
