@@ -100,11 +100,10 @@ def test_an_analysis_goes_back_as_a_property_on_a_branch(spark: Any, store: Grap
 def test_a_result_becomes_a_frame(spark: Any, store: GraphStore) -> None:
     from omnigraph.query.lower import compile_query
     from omnigraph.read.run import run_query
-    from omnigraph.spark.results import install
+    from omnigraph.spark.results import result_frame
 
-    install()
     snapshot = store.snapshot()
     catalog = store.catalog(snapshot.schema_digest)
     compiled = compile_query("query q() { match { $p: Person } return { $p, $p.bio } limit 3 }", catalog)
-    frame = run_query(store, snapshot, catalog, compiled).to_spark()  # type: ignore[arg-type]
+    frame = result_frame(run_query(store, snapshot, catalog, compiled), spark)  # type: ignore[arg-type]
     assert [row["p"]["@id"] for row in frame.collect()] == ["p0", "p1", "p2"]

@@ -20,8 +20,3 @@ def result_frame(result: Result, session: Any = None) -> DataFrame:
     table = result.to_arrow()
     target = pa.schema([pa.field(field.name, travelling_type(field.type)) for field in table.schema])
     return used.createDataFrame(table.cast(target))
-
-
-def install() -> None:
-    """Let `Result.to_spark()` know the way."""
-    Result.to_spark_hook = staticmethod(result_frame)
