@@ -23,6 +23,8 @@ from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.spark.load_input import as_stored
 from omnigraph.spark.load_messages import LoadContext, from_bytes, to_bytes
 from omnigraph.spark.load_tasks import FragmentWriter, TaskReport
+from omnigraph.spark.staging_marks import put_mark, remove_mark
+from omnigraph.storage.objects import open_objects
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import parse_root
 from omnigraph.storage.values import TableVersion
@@ -77,6 +79,7 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]
             )
         self.mapping = ColumnMapping(self.type, given.get("src"), given.get("dst"), _mapped(given.get("map", "")))
         self.mapping.resolve(list(columns))
+        self.mark = put_mark(open_objects(parse_root(uri)), f"frame write to {self.type.table_key}")
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """In a task: check rows, write fragments, keep the keys."""
@@ -120,10 +123,13 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]
             except BaseException:
                 self._remove(written)
                 raise
+            finally:
+                remove_mark(store.objects, self.mark)
 
     def abort(self, messages: list[Written | None]) -> None:
         """A task failed for good: remove what the others wrote."""
         self._remove([message for message in messages if message is not None])
+        remove_mark(open_objects(parse_root(self.uri)), self.mark)
 
     def _prepare(
         self, store: GraphStore, snapshot: Snapshot, session: WriteSession, written: list[Written]

@@ -25,6 +25,7 @@ from omnigraph.spark.load_messages import MESSAGE_SCHEMA, Kind, LoadContext, Mes
 from omnigraph.spark.load_tasks import TaskReport
 from omnigraph.spark.progress import Job, ProgressCallback, run_job
 from omnigraph.spark.spread import spread, told_in_our_words
+from omnigraph.spark.staging_marks import any_marked
 from omnigraph.storage.distributed import WriteTarget, delete_rows
 from omnigraph.storage.leftovers import recent_files, remove_files, unreferenced
 from omnigraph.storage.values import StagedWrite, TableVersion
@@ -269,7 +270,7 @@ class _Load:
         handles = self._store.tables.handles
         try:
             found = {key: recent_files(handles, line, self._started) for key, line in lines.items()}
-            if len(self._store.leases.list_live(WRITER_LEASE_PREFIX)) > 1:
+            if len(self._store.leases.list_live(WRITER_LEASE_PREFIX)) > 1 or any_marked(self._store.objects):
                 return
             for key, line in lines.items():
                 orphans = unreferenced(handles, line, found[key])
