@@ -118,3 +118,9 @@ def test_lint_and_fmt(run: Run, schema: Path, tmp_path: Path) -> None:
     assert run("fmt", "--check", good).code == 1
     assert run("fmt", good).code == 0
     assert run("fmt", "--check", good).code == 0
+
+
+def test_optimize_refuses_a_table_that_is_not_there(run: Run, graph: Path) -> None:
+    ran = run("optimize", graph, "--table", "node:Persn")
+    assert ran.code == 1
+    assert "no table `node:Persn`; did you mean `node:Person`?" in ran.err

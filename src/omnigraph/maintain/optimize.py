@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.config import settings
+from omnigraph.diagnostics import did_you_mean
+from omnigraph.errors import NotFound
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.intents import TableWrite, WriteIntent
@@ -99,6 +101,7 @@ def optimize(
     """Compact and index the tables of a branch (or only `tables`), in one commit."""
     refuse_pending_recovery(store, "optimize")
     refuse_while_schema_is_applied(store, "optimize")
+    _refuse_unknown(store, branch, tables or ())
     run = _Run(store, branch, actor, workers or local_workers(), options, tables, True, WriterKind.OPTIMIZE, progress)
     return run.result()
 
@@ -119,6 +122,17 @@ def compact_table(store: GraphStore, branch: str, table_key: str, options: Compa
 
     run_write(store, branch, prepare_one, actor=actor, operation="optimize")
     return not left_out
+
+
+def _refuse_unknown(store: GraphStore, branch: str, tables: Collection[str]) -> None:
+    """A misspelt table is an error: doing nothing would look like success."""
+    known = store.snapshot(branch=branch).tables
+    for key in tables:
+        if key not in known:
+            hint = did_you_mean(key, known)
+            raise NotFound(
+                f"optimize: branch `{branch}` has no table `{key}`{f'; {hint}' if hint else ''}", table_key=key
+            )
 
 
 def ensure_indices(
