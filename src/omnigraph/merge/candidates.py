@@ -50,7 +50,7 @@ def collect_candidates(
 
 
 class _NoLineage(Exception):
-    """The lines do not meet, or a restore lies on the way: it takes updates back without a trace in the lineage."""
+    """The lines do not meet, or a restore lies on the way."""
 
 
 def _changed_between(store: GraphStore, left: TableVersion, right: TableVersion) -> Iterator[pa.Array]:
@@ -66,9 +66,18 @@ def _changed_between(store: GraphStore, left: TableVersion, right: TableVersion)
         stretches = stretches_between(left, right, forks)
     if stretches is None:
         raise _NoLineage
-    restores = _may_have_restored(store.commits.graph())
     for stretch in stretches:
-        yield from _changed_ids(store, left.location, stretch, restores)
+        if has_restore(store, left.location, stretch):
+            raise _NoLineage
+        yield from _changed_ids(store, left.location, stretch)
+
+
+def has_restore(store: GraphStore, location: str, stretch: Stretch) -> bool:
+    """Whether a restore may lie on a stretch: it takes updates back without a trace in the lineage."""
+    return _may_have_restored(store.commits.graph()) and any(
+        transaction.kind in ("Restore", "Unreadable") and transaction.changes_content is not False
+        for transaction in store.tables.transactions(location, stretch.line, stretch.begin, stretch.end)
+    )
 
 
 def _may_have_restored(graph: CommitGraph) -> bool:
@@ -82,12 +91,7 @@ def _may_have_restored(graph: CommitGraph) -> bool:
     return found
 
 
-def _changed_ids(store: GraphStore, location: str, stretch: Stretch, check_restores: bool) -> Iterator[pa.Array]:
-    if check_restores and any(
-        transaction.kind in ("Restore", "Unreadable") and transaction.changes_content is not False
-        for transaction in store.tables.transactions(location, stretch.line, stretch.begin, stretch.end)
-    ):
-        raise _NoLineage
+def _changed_ids(store: GraphStore, location: str, stretch: Stretch) -> Iterator[pa.Array]:
     delta = store.tables.delta(location, stretch.line, stretch.begin, stretch.end)
     for reader in (delta.inserted, delta.updated):
         for batch in reader:

@@ -19,7 +19,7 @@ from omnigraph.merge.candidates import CANDIDATES, collect_candidates
 from omnigraph.merge.changes import EntityChange, Op, TypeCount
 from omnigraph.merge.engine import row_engine
 from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
-from omnigraph.merge.rows import Side, exact_changes
+from omnigraph.merge.rows import Side, changed_by_lineage, changes_sql, exact_changes
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.values import TableVersion
@@ -152,6 +152,9 @@ def table_changes(store: GraphStore, pair: TablePair, placement: Placement = IN_
     with row_engine() as engine:
         wanted = None
         if left is not None and right is not None:
+            if placement.run_all is None and changed_by_lineage(store, engine, pair.left, pair.right):
+                yield from engine.batches(f"{changes_sql(pair.left.type, pair.right.type)} order by id")
+                return
             found = collect_candidates(store, engine, [(left, right)])
             if found == 0:
                 return

@@ -49,9 +49,13 @@ class RowEngine:
 
     def ids(self, query: str) -> pa.Array:
         """The ids that a query gives."""
-        column = self.table(query).column("id").cast(pa.utf8())
+        return self.column(query, "id").cast(pa.utf8())
+
+    def column(self, query: str, name: str) -> pa.Array:
+        """One column of what a query gives."""
+        column = self.table(query).column(name)
         return (
-            column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([pa.array([], pa.utf8()), *column.chunks])
+            column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([pa.array([], column.type), *column.chunks])
         )
 
     def rows(self, query: str) -> list[dict[str, Any]]:
@@ -66,6 +70,11 @@ class RowEngine:
     def add_stream(self, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
         """Make a stream of rows a relation that can be read once."""
         self._connection.register(name, pa.RecordBatchReader.from_batches(schema, self._watched(batches)))
+
+    def drop_all(self) -> None:
+        """Forget every relation that was made so far."""
+        for name in self.table("select table_name as name from duckdb_tables()").column("name").to_pylist():
+            self.execute(f'drop table "{name}"')
 
     def _watched(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:

@@ -28,7 +28,6 @@ from omnigraph.merge.placement import IN_PROCESS, Placement
 from omnigraph.merge.planned import PlannedChanges
 from omnigraph.merge.stage import row_changes, stage
 from omnigraph.merge.three_way import TableMerge, merge_table
-from omnigraph.write.graph_change import RowChanges
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -182,7 +181,6 @@ def decide(
     outcome = Outcome.FAST_FORWARD if is_ancestor(graph, ours, theirs) else Outcome.MERGED
     bases = base_snapshots(store, ours, theirs)
     tables: dict[str, TableMerge] = {}
-    changes: dict[str, RowChanges] = {}
     conflicts: list[MergeConflict] = []
     reads: set[str] = set()
     catalog = store.catalog(target.schema_digest)
@@ -195,7 +193,10 @@ def decide(
         conflicts += merged.conflicts
         if not merged.is_empty:
             tables[type_.table_key] = merged
-            changes[type_.table_key] = row_changes(store, merged)
+    if outcome is Outcome.FAST_FORWARD and not resolutions.rows:
+        # The result is the state of the source, which is valid, as long as nothing at all changes on the target.
+        return Decision(outcome, tuple(bases), tables, tuple(conflicts), frozenset(target.tables))
+    changes = {key: row_changes(store, merged) for key, merged in tables.items()}
     broken, looked_at = graph_conflicts(store, bases, source, target, changes)
     return Decision(outcome, tuple(bases), tables, (*conflicts, *broken), frozenset(reads | looked_at))
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from omnigraph.merge.engine import BATCH_ROWS, RowEngine
 from omnigraph.merge.images import compared_columns, image_schema, images
+from omnigraph.merge.lineage import LINEAGE_ENDS, LineageRows, lineage_of
 from omnigraph.schema.catalog import GraphType, Property
 from omnigraph.storage.constants import SCAN_SHARE
 from omnigraph.storage.values import TableVersion
@@ -42,6 +43,26 @@ def exact_changes(
     yield from engine.batches(f"{changes_sql(left.type, right.type)} order by id")
 
 
+def changed_by_lineage(store: GraphStore, engine: RowEngine, left: Side, right: Side) -> bool:
+    """Make `l` and `r` of the rows that may differ, from their lineage; False when it cannot tell."""
+    if left.table is None or right.table is None or left.type != right.type:
+        return False
+    meeting = lineage_of(store, left.type, [left.table, right.table])
+    if meeting is None:
+        return False
+    rows = LineageRows(store, engine, left.type, meeting.table)
+    try:
+        for name, side, way in zip(("l", "r"), (left, right), meeting.ways):
+            assert side.table is not None
+            rows.add_new(name, side.table, way)
+        rows.add_met("l", "r")
+    except LINEAGE_ENDS:
+        return False
+    rows.add_rows("l")
+    rows.add_rows("r")
+    return True
+
+
 def add_images(store: GraphStore, engine: RowEngine, name: str, side: Side, wanted: str | None) -> None:
     """Make the rows of one side a relation of the engine, to be read once."""
     schema = image_schema(side.type)
@@ -61,13 +82,13 @@ def add_images(store: GraphStore, engine: RowEngine, name: str, side: Side, want
     engine.execute(f"create temp view {name} as select * from {name}_rows semi join {wanted} using (id)")
 
 
-def changes_sql(left: GraphType, right: GraphType) -> str:
-    """The query that joins the relations `l` and `r` and keeps what differs."""
+def changes_sql(left: GraphType, right: GraphType, also: str = "") -> str:
+    """The query that joins the relations `l` and `r` and keeps what differs. `also` names further columns of theirs."""
     op = "case when l.id is null then 'insert' when r.id is null then 'delete' else 'update' end"
     return (
         f"select coalesce(l.id, r.id) as id, {op} as op, "
         f"case when l.id is not null then {struct_sql('l', left)} end as before, "
-        f"case when r.id is not null then {struct_sql('r', right)} end as after "
+        f"case when r.id is not null then {struct_sql('r', right)} end as after{also} "
         f"from l full outer join r on l.id = r.id "
         f"where l.id is null or r.id is null or not ({equal_sql('l', left, 'r', right)})"
     )

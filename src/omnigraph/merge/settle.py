@@ -7,7 +7,7 @@ edge too many, is dealt with.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -94,6 +94,12 @@ def settle(
         given,
         conflicts,
     )
+
+
+def with_fresh(settled: Settled, fresh: pa.Table) -> Settled:
+    """The rows that are new and need no comparison are taken too."""
+    ids = pa.concat_arrays([settled.take, *(chunk.cast(pa.utf8()) for chunk in fresh["id"].chunks)])
+    return replace(settled, take=ids, inserts=settled.inserts + fresh.num_rows)
 
 
 def _untouched(found: Differing) -> Settled:

@@ -22,6 +22,7 @@ from omnigraph.ledger.values import Snapshot, TablePin
 from omnigraph.merge.given import given_rows
 from omnigraph.merge.images import whole_rows
 from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
+from omnigraph.merge.stage_located import stage_located
 from omnigraph.merge.three_way import TableMerge
 from omnigraph.schema.catalog import GraphType
 from omnigraph.storage.blobs import with_blobs_as_written
@@ -44,7 +45,10 @@ class Staged:
 
 def row_changes(store: GraphStore, table: TableMerge) -> RowChanges:
     """What happens to one table as its rules see it: the source's rows were valid, so only their keys are needed."""
-    keys = store.tables.take_ids(table_of(table.source), table.take, list(key_columns(table.type)))
+    if table.located is not None:
+        keys = table.located.keys
+    else:
+        keys = store.tables.take_ids(table_of(table.source), table.take, list(key_columns(table.type)))
     return RowChanges(given_rows(store, table), table.delete, accepted=keys)
 
 
@@ -76,6 +80,8 @@ def _may_point(session: WriteSession, bases: Sequence[Snapshot], pin: TablePin, 
 
 
 def _stage_table(store: GraphStore, line: TableVersion, table: TableMerge, placement: Placement) -> StagedWrite:
+    if table.located is not None:
+        return stage_located(store, line, table.type, table_of(table.source), table.located)
     given = given_rows(store, table)
     written: list[Written] = []
     taken = table.take

@@ -6,8 +6,8 @@ same on both sides is nothing to do; unchanged on the target is taken from the s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,11 +17,12 @@ from omnigraph.ledger.values import Snapshot, TablePin
 from omnigraph.merge.bases import Unknown, VirtualBase, same_row
 from omnigraph.merge.candidates import CANDIDATES, collect_candidates
 from omnigraph.merge.changes import TypeCount
-from omnigraph.merge.conflicts import MergeConflict, Resolutions, row_conflict
+from omnigraph.merge.conflicts import MergeConflict, Resolution, Resolutions, row_conflict
 from omnigraph.merge.engine import RowEngine, row_engine
+from omnigraph.merge.located import Located, collect_by_lineage, located_rows
 from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
 from omnigraph.merge.rows import Side, add_images, changes_sql, struct_sql
-from omnigraph.merge.settle import Settled, settle
+from omnigraph.merge.settle import Settled, settle, with_fresh
 from omnigraph.schema.catalog import GraphType
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class TableMerge:
 
     `take` are ids whose source row is written, `delete` ids that go, `given` answers that a caller supplied as a row.
     `decided_by_hand` says that single rows were answered, so the result need not be the source's state of the table.
+    `located` says where the rows lie when lineage told.
     """
 
     type: GraphType
@@ -45,6 +47,7 @@ class TableMerge:
     given: dict[str, dict[str, Any]]
     decided_by_hand: bool
     conflicts: tuple[MergeConflict, ...] = ()
+    located: Located | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -65,22 +68,30 @@ def merge_table(
     key = type_.table_key
     source_pin, target_pin = source.tables[key], target.tables[key]
     with row_engine() as engine:
-        found = _found(store, engine, type_, bases, source_pin, target_pin, placement)
         answers = resolutions.of_table(key)
+        found = _found(store, engine, type_, bases, source_pin, target_pin, placement, answers)
         if found is None and not answers:
             return None
         settled = settle(store, type_, source_pin, target_pin, found or Found(), resolutions)
-    return _table_merge(type_, source_pin, target_pin, settled, bool(answers))
+        located = None
+        if found is not None and found.fresh is not None and not answers:
+            located = located_rows(engine, type_, settled.take, settled.delete, found.fresh)
+            settled = with_fresh(settled, found.fresh)
+    return _table_merge(type_, source_pin, target_pin, settled, bool(answers), located)
 
 
 @dataclass
 class Found:
-    """The rows that differ: those that are taken from the source, those that go, and those that collide."""
+    """The rows that differ: those that are taken from the source, those that go, and those that collide.
+
+    By lineage there are `fresh` ones too: inserted by the source, and so new that nothing had to be compared.
+    """
 
     inserted: pa.Array | Sequence[str] = ()
     updated: pa.Array | Sequence[str] = ()
     deleted: pa.Array | Sequence[str] = ()
     colliding: Sequence[MergeConflict] = ()
+    fresh: pa.Table | None = None
 
 
 @dataclass(frozen=True)
@@ -111,10 +122,21 @@ def _joined(parts: Sequence[Found]) -> Found:
     return Found(ids("inserted"), ids("updated"), ids("deleted"), colliding)
 
 
-def _table_merge(type_: GraphType, source: TablePin, target: TablePin, settled: Settled, by_hand: bool) -> TableMerge:
+def _table_merge(
+    type_: GraphType, source: TablePin, target: TablePin, settled: Settled, by_hand: bool, located: Located | None
+) -> TableMerge:
     counts = TypeCount(type_.table_key, settled.inserts, settled.updates, len(settled.delete))
     return TableMerge(
-        type_, source, target, counts, settled.take, settled.delete, settled.given, by_hand, tuple(settled.conflicts)
+        type_,
+        source,
+        target,
+        counts,
+        settled.take,
+        settled.delete,
+        settled.given,
+        by_hand,
+        tuple(settled.conflicts),
+        located,
     )
 
 
@@ -134,10 +156,16 @@ def _found(
     source: TablePin,
     target: TablePin,
     placement: Placement,
+    answers: Mapping[str, Resolution],
 ) -> Found | None:
     base_pins = [base.tables.get(type_.table_key) for base in bases]
     if _same(source, target) or (base_pins and all(_same(pin, source) for pin in base_pins)):
         return None
+    only = base_pins[0] if len(base_pins) == 1 else None
+    if only is not None and placement.run_all is None and not answers:
+        fresh = collect_by_lineage(store, engine, type_, table_of(only), table_of(source), table_of(target))
+        if fresh is not None:
+            return replace(_by_one_base(engine, type_), fresh=fresh)
     wanted = _candidates(store, engine, base_pins, source)
     if wanted is None:
         return None

@@ -6,7 +6,7 @@ writes and commits in one go, except `create`, which makes a table that nobody c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 
 from omnigraph.storage import (
     abandoning,
+    adopting,
     blobs,
+    changed_rows,
     columns,
     committing,
     compaction,
@@ -169,6 +171,16 @@ class TableStore:
         """What workers wrote, as one staged write; see `distributed.stage_fragments`."""
         return distributed.stage_fragments(self.handles, table, new_fragments, **options)
 
+    def adoptable(self, source: TableVersion, target: TableVersion, least_rows: int) -> dict[int, int]:
+        """Fragments whose files another line can take as they are, with their rows; see `adopting`."""
+        return adopting.adoptable(self.handles, source, target, least_rows)
+
+    def adopt_fragments(
+        self, source: TableVersion, target: TableVersion, fragment_ids: Collection[int]
+    ) -> list[str] | None:
+        """Copy the files of fragments to another line, for `stage_fragments`; None when the store cannot."""
+        return adopting.adopt_fragments(self.handles, source, target, fragment_ids)
+
     def write_target(self, table: TableVersion) -> WriteTarget:
         """The address of a table for workers that call `distributed.write_fragments`."""
         return distributed.write_target(self.handles, table)
@@ -278,6 +290,12 @@ class TableStore:
     def delta(self, location: str, branch: str | None, begin: int, end: int) -> TableDelta:
         """Rows inserted, updated and deleted between two versions of a line."""
         return history.delta(self.handles, location, branch, begin, end)
+
+    def changed_rows(
+        self, table: TableVersion, since: TableVersion, columns: Sequence[str], **options: Any
+    ) -> pa.RecordBatchReader:
+        """Rows that are new or updated since a version in the past; see `changed_rows.changed_rows`."""
+        return changed_rows.changed_rows(self.handles, table, since, columns, **options)
 
     def versions(self, location: str, branch: str | None = None) -> list[VersionInfo]:
         """The versions of a line that exist."""

@@ -1,0 +1,96 @@
+"""A merge of one table by lineage: what the source changed over what the target changed, and where each row lies.
+
+Knowing the row ids on both sides, staging reads the source's rows and marks the target's without looking anything up.
+Rows that the source inserted and nobody else has (`fresh`) are not even compared, so that a whole load on a branch is
+merged for little more than its keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from omnigraph.merge.engine import RowEngine
+from omnigraph.merge.lineage import LINEAGE_ENDS, ROW, LineageRows, lineage_of
+from omnigraph.merge.rows import changes_sql, quoted, struct_sql
+from omnigraph.schema.catalog import GraphType
+from omnigraph.storage.values import TableVersion
+from omnigraph.write.validate.changes import key_columns
+
+if TYPE_CHECKING:
+    from omnigraph.ledger.store import GraphStore
+
+SOURCE_ROW, TARGET_ROW = "source_row", "target_row"
+
+
+@dataclass(frozen=True)
+class Located:
+    """Where the rows of a merge lie.
+
+    `compared` has `id`, `source_row` and `target_row` (row ids, null where there is no row) of every row that is taken
+    or deleted and not fresh. `fresh` has the key columns, row ids and addresses of the source's fresh rows. `keys` has
+    the key columns of all rows that are taken.
+    """
+
+    compared: pa.Table
+    fresh: pa.Table
+    keys: pa.Table
+
+
+def collect_by_lineage(
+    store: GraphStore,
+    engine: RowEngine,
+    type_: GraphType,
+    base: TableVersion,
+    source: TableVersion,
+    target: TableVersion,
+) -> pa.Table | None:
+    """Make `differing` as the comparison by id does, with row ids; the fresh rows. None when lineage cannot tell."""
+    meeting = lineage_of(store, type_, [base, source, target])
+    if meeting is None:
+        return None
+    base_way, source_way, target_way = meeting.ways
+    rows = LineageRows(store, engine, type_, meeting.table)
+    # Only what is new since the base itself is known to be new.
+    splits = not base_way
+    fresh: pa.Table | None = None
+    try:
+        rows.add_new("l", base, base_way)
+        rows.add_new("r", source, source_way, with_created=not splits)
+        rows.add_ids("t", target, target_way)
+        rows.add_met("l", "r")
+        if splits:
+            fresh = rows.fresh("r", source, ("t_ids",))
+    except LINEAGE_ENDS:
+        engine.drop_all()
+        return None
+    rows.add_rows("l")
+    rows.add_rows("r")
+    also = f", r.{ROW} as {SOURCE_ROW}"
+    engine.execute(f"create temp table changed as {changes_sql(type_, type_, also)}")
+    rows.add_new_by_ids("t", target, "changed")
+    rows.add_rows("t")
+    engine.execute(
+        "create temp table differing as select * from (select c.id, c.before as b, c.after as s, "
+        f"case when t.id is not null then {struct_sql('t', type_)} end as t, "
+        f"c.{SOURCE_ROW}, t.{ROW} as {TARGET_ROW} "
+        "from changed as c left join t on t.id = c.id) where s is distinct from t"
+    )
+    return rows.no_fresh() if fresh is None else fresh
+
+
+def located_rows(engine: RowEngine, type_: GraphType, take: pa.Array, delete: pa.Array, fresh: pa.Table) -> Located:
+    """Where the rows lie that were settled."""
+    engine.add_table("taken", pa.table({"id": take}))
+    engine.add_table("gone", pa.table({"id": delete}))
+    compared = engine.table(
+        f"select id, {SOURCE_ROW}, {TARGET_ROW} from differing semi join taken using (id) "
+        f"union all select id, null, {TARGET_ROW} from differing semi join gone using (id)"
+    )
+    names = key_columns(type_)
+    columns = ", ".join(f"s.{quoted(name)} as {quoted(name)}" for name in names)
+    keys = engine.table(f"select {columns} from differing semi join taken using (id)")
+    new = fresh.select(list(names))
+    return Located(compared, fresh, pa.concat_tables([new, keys.cast(new.schema)]))

@@ -1,0 +1,84 @@
+"""Staging of a merge whose rows are known by their row ids: they are read and marked where they lie.
+
+Fragments of the source of which every row is taken and new are not read at all: the target's line takes their files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.config import settings
+from omnigraph.ledger.layout import physical_schema
+from omnigraph.merge.images import compared_columns
+from omnigraph.merge.lineage import ADDRESS, ROW
+from omnigraph.merge.located import SOURCE_ROW, TARGET_ROW, Located
+from omnigraph.schema.catalog import GraphType
+from omnigraph.storage.distributed import delete_rows, write_fragments
+from omnigraph.storage.values import StagedWrite, TableVersion
+from omnigraph.write.validate.changes import one_array
+
+if TYPE_CHECKING:
+    from omnigraph.ledger.store import GraphStore
+
+ADOPTED_ROWS = 50_000
+"""Fragments with fewer rows are written anew, several into one: many small ones would be slow to read."""
+
+
+def stage_located(
+    store: GraphStore, line: TableVersion, type_: GraphType, source: TableVersion, located: Located
+) -> StagedWrite:
+    """Stage what a merge does to one table on the target's line."""
+    adopted, fresh = _adopt(store, line, source, located.fresh)
+    old_rows = one_array(located.compared[TARGET_ROW]).drop_null()
+    addresses = one_array(store.tables.take_rows(line, old_rows, [ADDRESS])[ADDRESS])
+    target = store.tables.write_target(line)
+    thinner, emptied = delete_rows(target, addresses) if len(addresses) else ([], [])
+    taken = located.compared.filter(pc.is_valid(located.compared[SOURCE_ROW]))
+    updated = taken.filter(pc.is_valid(taken[TARGET_ROW]))
+    inserted = one_array(taken.filter(pc.is_null(taken[TARGET_ROW]))[SOURCE_ROW])
+    # Rows that exist come first: they keep their row ids.
+    wanted = pa.concat_arrays([one_array(updated[SOURCE_ROW]), inserted, fresh])
+    written: list[str] = []
+    if len(wanted):
+        batches = _rows(store, source, type_, wanted)
+        written = write_fragments(target, batches, store.tables.schema(line), updated[TARGET_ROW].to_pylist())
+    return store.tables.stage_fragments(
+        line,
+        [*written, *adopted],
+        updated_fragments=thinner,
+        removed_fragment_ids=emptied,
+        rows_updated=updated.num_rows,
+        rows_deleted=len(addresses) - updated.num_rows,
+    )
+
+
+def _adopt(store: GraphStore, line: TableVersion, source: TableVersion, fresh: pa.Table) -> tuple[list[str], pa.Array]:
+    """Fragments taken as they are, and the row ids of the fresh rows that are not in them."""
+    rows = one_array(fresh[ROW])
+    if len(rows) < ADOPTED_ROWS:
+        return [], rows
+    fragments = pc.shift_right(one_array(fresh[ADDRESS]), pa.scalar(32, pa.uint64()))
+    counted = {entry["values"]: entry["counts"] for entry in pc.value_counts(fragments).to_pylist()}
+    whole = {
+        fragment
+        for fragment, count in store.tables.adoptable(source, line, ADOPTED_ROWS).items()
+        if counted.get(fragment) == count
+    }
+    adopted = store.tables.adopt_fragments(source, line, whole) if whole else None
+    if adopted is None:
+        return [], rows
+    return adopted, rows.filter(pc.invert(pc.is_in(fragments, value_set=pa.array(whole, pa.uint64()))))
+
+
+def _rows(store: GraphStore, source: TableVersion, type_: GraphType, row_ids: pa.Array) -> Iterator[pa.RecordBatch]:
+    columns, schema = list(compared_columns(type_)), physical_schema(type_)
+    step = settings().merge_stage_batch_rows
+    for start in range(0, len(row_ids), step):
+        piece = row_ids.slice(start, step)
+        rows = store.tables.take_rows(source, piece, columns).select(columns)
+        assert rows.num_rows == len(piece), f"{source} lost rows that its lineage has"
+        yield from rows.cast(schema).to_batches()
