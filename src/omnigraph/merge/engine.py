@@ -71,11 +71,6 @@ class RowEngine:
         """Make a stream of rows a relation that can be read once."""
         self._connection.register(name, pa.RecordBatchReader.from_batches(schema, self._watched(batches)))
 
-    def drop_all(self) -> None:
-        """Forget every relation that was made so far."""
-        for name in self.table("select table_name as name from duckdb_tables()").column("name").to_pylist():
-            self.execute(f'drop table "{name}"')
-
     def _watched(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
             yield from batches

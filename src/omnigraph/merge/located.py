@@ -64,7 +64,6 @@ def collect_by_lineage(
         if splits:
             fresh = rows.fresh("r", source, ("t_ids",))
     except LINEAGE_ENDS:
-        engine.drop_all()
         return None
     rows.add_rows("l")
     rows.add_rows("r")
