@@ -14,6 +14,7 @@ from omnigraph.graph import Graph
 from omnigraph.ledger.branches import create_branch, delete_branch
 from omnigraph.ledger.schema_lock import hold_schema_lock
 from omnigraph.ledger.snapshots import entity, table_of
+from omnigraph.ledger.staging_marks import MARKS, any_marked, put_mark
 from omnigraph.ledger.store import GraphStore, open_store
 from omnigraph.ledger.values import GraphCommit
 from omnigraph.maintain.cleanup import CleanedTable, cleanup
@@ -407,6 +408,15 @@ def test_temporary_files_of_the_dead_go(store: GraphStore, no_grace: None) -> No
     temporary.write_text("cut off")
     cleanup(store, keep_versions=3, confirm=True)
     assert not temporary.exists()
+
+
+def test_marks_of_frame_writes_whose_driver_died_go_after_the_grace_period(store: GraphStore) -> None:
+    put_mark(store.objects, "frame write to node:Person")
+    cleanup(store, keep_versions=3, confirm=True)
+    assert any_marked(store.objects)
+    with override(cleanup_grace=0.0):
+        cleanup(store, keep_versions=3, confirm=True)
+    assert list(store.objects.list(MARKS)) == []
 
 
 # --- crashes ---------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,9 @@ from omnigraph.ledger.values import WriterKind
 from omnigraph.maintain import internal
 from omnigraph.maintain.optimize import TableReport, optimize
 from omnigraph.maintain.verify import verify
+from omnigraph.maintain.workers import SMALLEST_TARGET, local_workers
 from omnigraph.merge.merge import merge
+from omnigraph.storage.constants import ROWS_PER_FILE
 from omnigraph.write.load import load
 from tests.faults.harness import run_killed
 from tests.maintain.graphs import KNOWS, PERSON, content, interrupted, knows, people, put
@@ -55,6 +58,18 @@ def test_compacts_and_indexes_every_table_in_one_commit_that_changes_no_data(fil
     # A reader that is pinned to the older snapshot is undisturbed.
     assert content(filled, old) == before
     assert optimize(filled).commit is None
+
+
+def test_a_table_is_cut_so_that_every_worker_has_tasks_and_a_second_run_finds_nothing_to_do() -> None:
+    def target(parts: int, rows: int) -> int:
+        return replace(local_workers(), parts=parts).options_for(rows).target_rows
+
+    assert target(1, 1_000_000) == target(1, 10) == ROWS_PER_FILE
+    assert target(2, 1_000_000) * 4 <= 1_000_000
+    assert target(2, 10) == target(64, 5_000_000) == SMALLEST_TARGET
+    assert target(4, 50_000_000) == ROWS_PER_FILE
+    # Fragments that were full stay full while the table grows by little.
+    assert len({target(8, rows) for rows in range(8_000_000, 40_000_000, 500_000)}) <= 3
 
 
 def test_a_write_a_merge_and_a_reopen_right_after_it_work(filled: GraphStore) -> None:

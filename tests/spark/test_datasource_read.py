@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import pickle
+import subprocess
+import sys
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from omnigraph.errors import NotFound
 from omnigraph.spark.pushdown import is_exact, to_condition
+from omnigraph.spark.scan_plan import ScanPlan, Stretch, plan_from_text, scan_plan
 from omnigraph.storage.blobs import blob_array, blob_field
 from omnigraph.storage.filters import Compare
 from omnigraph.storage.tables import TableStore
@@ -78,30 +84,63 @@ def test_every_type_comes_through_and_goes_back(spark: Any, stored: Any) -> None
     assert found == sorted([*(row(n) for n in range(8)), EMPTY], key=lambda r: r["id"])
 
 
-def test_a_partition_is_some_fragments(spark: Any, stored: Any) -> None:
+def reader_of(stored: Any, rows_per_partition: int) -> Any:
     from omnigraph.spark.datasource import Reader
 
-    one_each = Reader(stored[0], stored[2], ("id",), 5).partitions()
-    assert [len(p.fragments) for p in one_each] == [1, 1]
-    assert [len(p.fragments) for p in Reader(stored[0], stored[2], ("id",), 100).partitions()] == [2]
-    assert sorted(b["id"][0].as_py() for p in one_each for b in Reader(*stored[0::2], ("id",), 5).read(p)) == [
-        "k0",
-        "k4",
-    ]
+    root, tables, version = stored
+    plan = scan_plan(version, tables.schema(version), tables.fragments(version))
+    assert plan_from_text(plan.to_text()) == plan
+    return Reader(root, plan, ("id",), rows_per_partition)
 
 
-def test_a_large_fragment_is_read_in_stretches_unless_it_is_filtered(stored: Any) -> None:
+def ids_read(reader: Any, partitions: list[Any]) -> list[str]:
+    return [row["id"] for part in partitions for batch in reader.read(part) for row in batch.to_pylist()]
+
+
+def test_partitions_are_equal_parts_of_the_fragments(stored: Any) -> None:
+    reader = reader_of(stored, 5)
+    one_each = reader.partitions()
+    assert [p.stretch for p in one_each] == [Stretch((0, 1), 0, 5), Stretch((1,), 1, 4)]
+    assert [p.stretch for p in reader_of(stored, 100).partitions()] == [Stretch((0, 1))]
+    assert ids_read(reader, one_each[:1]) == ["k0", "k1", "k2", "k3", "k4"]
+
+
+def test_a_filtered_fragment_is_read_as_a_whole(stored: Any) -> None:
     from pyspark.sql.datasource import EqualTo
 
-    from omnigraph.spark.datasource import Reader
-
-    reader = Reader(stored[0], stored[2], ("id",), 2)
+    reader = reader_of(stored, 2)
     parts = reader.partitions()
-    assert [(p.fragments, p.offset, p.limit) for p in parts[:2]] == [((0,), 0, 2), ((0,), 2, 2)]
-    ids = [row["id"] for part in parts for batch in reader.read(part) for row in batch.to_pylist()]
-    assert sorted(ids) == sorted([*(f"k{n}" for n in range(8)), "empty"])
+    assert len(parts) == 5
+    assert ids_read(reader, parts) == [*(f"k{n}" for n in range(8)), "empty"]
     assert list(reader.pushFilters([EqualTo(("small",), 3)])) == []
-    assert [p.offset for p in reader.partitions()] == [None, None]
+    assert [p.stretch for p in reader.partitions()] == [Stretch((0,)), Stretch((1,))]
+
+
+@given(st.lists(st.integers(1, 9), max_size=6), st.integers(1, 30))
+def test_every_row_is_in_one_partition(sizes: list[int], rows: int) -> None:
+    version = TableVersion("nodes/n1", None, 1)
+    plan = ScanPlan(version, pa.schema([]), tuple((10 + number, size) for number, size in enumerate(sizes)))
+    found: list[tuple[int, int]] = []
+    for part in plan.stretches(rows, filtered=False):
+        held = [(number, row) for number, size in plan.fragments if number in part.fragments for row in range(size)]
+        start = part.offset or 0
+        found += held[start : start + (len(held) if part.limit is None else part.limit)]
+        assert part.limit is None or part.limit <= rows
+    assert found == [(number, row) for number, size in plan.fragments for row in range(size)]
+
+
+def test_planning_a_read_opens_no_table_and_loads_no_lance(stored: Any) -> None:
+    reader = reader_of(stored, 5)
+    code = """
+import pickle, sys
+from pyspark.sql.datasource import EqualTo
+reader = pickle.load(sys.stdin.buffer)
+assert list(reader.pushFilters([EqualTo(("small",), 3)])) == []
+assert len(reader.partitions()) == 2
+assert not {"lance", "pandas", "duckdb"} & set(sys.modules)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(reader), capture_output=True, check=False)
+    assert ran.returncode == 0, ran.stderr.decode()
 
 
 @pytest.mark.parametrize(
@@ -127,9 +166,7 @@ def test_filters_mean_the_same_pushed_down(spark: Any, stored: Any, where: str, 
 def test_filters_reach_lance(stored: Any) -> None:
     from pyspark.sql.datasource import EqualTo, GreaterThan, In, StringEndsWith
 
-    from omnigraph.spark.datasource import Reader
-
-    reader = Reader(stored[0], stored[2], ("id",), 100)
+    reader = reader_of(stored, 100)
     left = list(
         reader.pushFilters([EqualTo(("small",), 3), StringEndsWith(("id",), "3"), GreaterThan(("ratio",), 0.5)])
     )

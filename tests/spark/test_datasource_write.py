@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from omnigraph.ledger.branches import create_branch
+from omnigraph.ledger.staging_marks import MARKS
 from omnigraph.ledger.store import GraphStore, create_store
+from omnigraph.maintain.verify import verify
 from omnigraph.write.load import load
 
 pytestmark = pytest.mark.spark
@@ -42,6 +44,7 @@ def test_a_frame_is_appended_as_one_commit(spark: Any, store: GraphStore) -> Non
     assert (head.parent_commit_id, head.actor_id) == (before.graph_commit_id, "act-ada")
     rows = read(spark, store, "knows", columns="src,dst").collect()
     assert {tuple(row) for row in rows} == {("p0", "p1"), ("p1", "p2"), ("p2", "p3")}
+    assert list(store.objects.list(MARKS)) == [], "the mark of the write is still there"
 
 
 @pytest.mark.parametrize(
@@ -64,11 +67,35 @@ def test_what_breaks_a_rule_is_refused_and_leaves_nothing(
         write(spark.createDataFrame(rows, schema), store, type)
     assert store.snapshot().head == head
     assert sorted(Path(store.root.path).rglob("*.lance")) == files
+    assert list(store.objects.list(MARKS)) == [], "the mark of the write is still there"
 
 
-def test_only_append_is_written_this_way(spark: Any, store: GraphStore) -> None:
-    with pytest.raises(Exception, match=r"graph\.load"):
-        write(spark.createDataFrame([("q",)], "slug string"), store, "Person", mode="overwrite")
+def test_overwriting_replaces_all_rows_of_the_type_and_must_leave_a_valid_graph(spark: Any, store: GraphStore) -> None:
+    create_branch(store, "afresh", "main")
+    frame = spark.createDataFrame([("p7",), ("p8",)], "slug string")
+    with pytest.raises(Exception, match="dangling_edge"):
+        write(frame, store, "Person", mode="overwrite", branch="afresh")
+    write(spark.createDataFrame([("p1", "p0")], "src string, dst string"), store, "Knows", "overwrite", branch="afresh")
+    assert [tuple(row) for row in read(spark, store, "Knows", branch="afresh", columns="src,dst").collect()] == [
+        ("p1", "p0")
+    ]
+    assert read(spark, store, "Knows").count() == 3
+
+
+def test_the_first_write_to_a_table_on_a_branch_forks_it(spark: Any, store: GraphStore) -> None:
+    create_branch(store, "own", "main")
+    location = store.snapshot(branch="own").pin("node:Person").location
+    before = {fork.name for fork in store.tables.list_forks(location)}
+    with pytest.raises(Exception, match="exists already"):
+        write(spark.createDataFrame([("p0",)], "slug string"), store, "Person", branch="own")
+    assert {fork.name for fork in store.tables.list_forks(location)} == before, "the fork of a refused write stays"
+    people = read(spark, store, "Person").count()
+    for slug in ("first", "second"):
+        write(spark.createDataFrame([(slug,)], "slug string"), store, "Person", branch="own")
+    assert read(spark, store, "Person", branch="own").count() == people + 2
+    assert read(spark, store, "Person").count() == people
+    assert len({fork.name for fork in store.tables.list_forks(location)} - before) == 1
+    assert verify(store).ok
 
 
 def test_a_frame_is_read_at_a_branch_a_commit_or_a_version(spark: Any, store: GraphStore) -> None:

@@ -14,7 +14,7 @@ import pytest
 from omnigraph.errors import BadRequest, SparkJobFailed, ValidationFailed
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, create_store
-from omnigraph.spark.progress import Progress
+from omnigraph.write.progress import Progress
 
 pytestmark = pytest.mark.spark
 

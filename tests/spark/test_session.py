@@ -15,7 +15,8 @@ import pytest
 
 from omnigraph.errors import BadRequest, SparkUnavailable
 from omnigraph.spark import session as sessions
-from omnigraph.spark.progress import Progress, describe, log_lines, run_job
+from omnigraph.spark.progress import describe, log_lines, run_job
+from omnigraph.write.progress import Progress
 
 
 def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -79,7 +79,7 @@ def load(
         confirm_destructive(target, yes, "replace the content of every type in the input")
     out.echo_write(f"load {', '.join(data)} into {target} on branch {branch}, mode {mode}")
     shown = not json and not quiet
-    with og.open(target, actor=actor) as graph, progress_line("load", shown=shown) as progress:
+    with og.open(target, actor=actor) as graph, progress_line(shown=shown) as progress:
         result = graph.load(
             data if len(data) > 1 else data[0],
             mode=mode,

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
-Report = Callable[[Any], None]
+if TYPE_CHECKING:
+    from omnigraph.write.progress import ProgressCallback
 
 
 @contextmanager
-def progress_line(what: str, *, shown: bool) -> Iterator[Report | None]:
-    """A callback for `progress=`: step, records and rate. None when nothing is to be shown."""
+def progress_line(*, shown: bool) -> Iterator[ProgressCallback | None]:
+    """A callback for `progress=`: step, records, bytes and rate. None when nothing is to be shown."""
     if not shown or not sys.stderr.isatty():
         yield None
         return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from omnigraph.write.progress_bar import terminal_bar
 
-    from omnigraph.cli.output import console
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what)
-
-        def report(state: Any) -> None:
-            rate = f"{state.records_per_second:,.0f}/s" if state.records else ""
-            counted = f"{state.records:,} records {rate}" if state.records else ""
-            bar.update(task, description=f"{what}: {state.step} {counted}".strip())
-
+    report, close = terminal_bar()
+    try:
         yield report
+    finally:
+        close()

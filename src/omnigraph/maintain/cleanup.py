@@ -18,6 +18,7 @@ from omnigraph.errors import OmniGraphError, RecoveryRequired
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.held_history import history_held
 from omnigraph.ledger.schema_lock import refuse_while_schema_is_applied
+from omnigraph.ledger.staging_marks import remove_dead_marks
 from omnigraph.maintain import forks, inventory, leftovers
 from omnigraph.maintain.drifted import Verdict, drift_of_branches
 from omnigraph.maintain.inventory import INTERNAL, TableInventory
@@ -186,6 +187,7 @@ def _remove(store: GraphStore, works: list[_Work], retention: Retention) -> None
     needs = collect(store, read_heads(store), retention, now)
     _each(works, lambda work: _remove_leftovers(store, work, needs, oldest_protected(needs, now)))
     store.objects.remove_temporaries(settings().cleanup_grace)
+    remove_dead_marks(store.objects)
     store.leases.sweep()
 
 

@@ -21,7 +21,7 @@ from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.intents import TableWrite, WriteIntent
 from omnigraph.ledger.schema_lock import refuse_while_schema_is_applied
-from omnigraph.ledger.values import MAIN, GraphCommit, Snapshot, WriterKind
+from omnigraph.ledger.values import MAIN, GraphCommit, Snapshot, TablePin, WriterKind
 from omnigraph.maintain.declared import DeclaredIndex, declared_indexes
 from omnigraph.maintain.internal import compact_internal
 from omnigraph.maintain.layout import TableLayout, needs_work, prepare, prepare_in_window
@@ -243,7 +243,7 @@ class _Run:
             if self._reports[key].skipped:
                 _logger.warning("%s on branch `%s` is skipped: %s", key, self._branch, self._reports[key].skipped)
                 continue
-            if needs_work(self._store, base.pin(key), declared, self._options, compact):
+            if needs_work(self._store, base.pin(key), declared, self._options_for(base.pin(key)), compact):
                 wanted.append((key, declared))
 
         def one(entry: tuple[str, tuple[DeclaredIndex, ...]]) -> TableWrite | None:
@@ -256,11 +256,14 @@ class _Run:
                 declared,
                 self._reports[key],
                 self._workers,
-                self._options,
+                self._options_for(base.pin(key)),
                 compact,
             )
 
         return [write for write in _in_parallel(one, wanted) if write is not None]
+
+    def _options_for(self, pin: TablePin) -> CompactionOptions:
+        return self._options or self._workers.options_for(pin.row_count)
 
     def _reason_to_skip(self, type_: GraphType) -> str | None:
         if type_.table_key in self._suspicious:

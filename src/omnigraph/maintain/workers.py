@@ -5,18 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from omnigraph.storage.compaction import CompactionWork, run_compaction_task
+from omnigraph.storage.compaction import CompactionOptions, CompactionWork, run_compaction_task
+from omnigraph.storage.constants import ROWS_PER_FILE
 from omnigraph.storage.indexes import IndexWork, run_index_task
+
+SMALLEST_TARGET = ROWS_PER_FILE // 8
+"""Fragments of fewer rows are not worth the start of another task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Runs planned compaction and index tasks; `parts` is into how many segments an index build is split."""
+    """Runs planned compaction and index tasks; `parts` is how many of them run at once."""
 
     engine: str
     compact: Callable[[Sequence[CompactionWork]], list[str]]
     index: Callable[[Sequence[IndexWork]], list[bytes]]
     parts: int = 1
+
+    def options_for(self, rows: int) -> CompactionOptions:
+        """How a table of this many rows is compacted, so that every worker has something to do to the end.
+
+        The target is halved in whole steps: if it followed the number of rows, fragments that were full yesterday
+        would be small today, and each run would rewrite the whole table.
+        """
+        target = ROWS_PER_FILE
+        while self.parts > 1 and target > SMALLEST_TARGET and rows < 2 * target * self.parts:
+            target //= 2
+        return CompactionOptions(target_rows=target)
 
 
 def local_workers() -> Workers:

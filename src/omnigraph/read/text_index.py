@@ -7,6 +7,7 @@ matches cannot depend on how much of the table an index covers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -79,11 +80,8 @@ class TextIndex:
         average = len(self._stream) / self.texts
         for word in self._known(tokens):
             texts, counts = np.unique(self._text_of[self._places(np.array([word]))], return_counts=True)
-            rarity = np.log(1 + (self.texts - len(texts) + 0.5) / (len(texts) + 0.5))
             sizes = self._starts[texts + 1] - self._starts[texts]
-            scores[texts] += (
-                rarity * counts * (BM25_K1 + 1) / (counts + BM25_K1 * (1 - BM25_B + BM25_B * sizes / average))
-            )
+            scores[texts] += bm25_share(counts, sizes, len(texts), self.texts, average)
             matched[texts] = True
         scores[~matched] = np.nan
         return scores
@@ -100,6 +98,20 @@ class TextIndex:
         matched = np.zeros(self.size, dtype=bool)
         matched[self._text_of[self._places(words)]] = True
         return matched
+
+
+def bm25_share(
+    counts: npt.NDArray[Any], sizes: npt.NDArray[Any], having: int, texts: int, average: float
+) -> npt.NDArray[np.float64]:
+    """What one token adds to the score of texts that have it `counts` times among `sizes` tokens.
+
+    `having` of all `texts` have the token; `average` is the mean number of tokens of a text.
+    """
+    rarity = np.log(1 + (texts - having + 0.5) / (having + 0.5))
+    share: npt.NDArray[np.float64] = (
+        rarity * counts * (BM25_K1 + 1) / (counts + BM25_K1 * (1 - BM25_B + BM25_B * sizes / average))
+    )
+    return share
 
 
 def build_text_index(batches: Iterable[pa.RecordBatch]) -> TextIndex:

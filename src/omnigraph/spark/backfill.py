@@ -19,8 +19,8 @@ from omnigraph.ledger.values import MAIN
 from omnigraph.schema.catalog import EdgeType, GraphType, Property
 from omnigraph.schema.types import VectorType
 from omnigraph.spark.load import load
-from omnigraph.spark.progress import ProgressCallback
 from omnigraph.spark.types import spark_type_name, to_travelling, travelling_type
+from omnigraph.write.progress import ProgressCallback
 from omnigraph.write.results import LoadResult
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from omnigraph.maintain.workers import Workers
-from omnigraph.spark.progress import ProgressCallback, run_job
+from omnigraph.spark.progress import run_job
 from omnigraph.spark.session import spark_session
 from omnigraph.spark.spread import spread
 from omnigraph.storage.compaction import CompactionWork, run_compaction_task
 from omnigraph.storage.indexes import IndexWork, run_index_task
+from omnigraph.write.progress import ProgressCallback
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

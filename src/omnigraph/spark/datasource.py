@@ -2,14 +2,15 @@
 
 A read is pinned to one snapshot when the DataFrame is made. Python data sources have no column pruning of their own in
 Spark 4.3, so columns are chosen when the frame is made: by `option("columns", "id,name")`, by `.schema(…)`, or by
-`to_spark(columns=…)`. Filters are pushed down into Lance. This module imports PySpark: import it only to run Spark.
+`to_spark(columns=…)`. Filters are pushed down into Lance. This module imports PySpark: import it only to run Spark. It
+does not import Lance: the processes in which Spark plans have no use for it.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,22 +20,21 @@ from pyspark.sql.types import StructType
 
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, NotFound
-from omnigraph.ledger.snapshots import find_type, table_of
-from omnigraph.spark.fragment_groups import fragment_groups
 from omnigraph.spark.pushdown import is_exact, to_condition
+from omnigraph.spark.scan_plan import ScanPlan, Stretch, plan_from_text, scan_plan
 from omnigraph.spark.types import spark_schema, to_travelling, travelling_schema
-from omnigraph.storage.blobs import is_blob_field
+from omnigraph.spark.worker_daemon import settle_worker
 from omnigraph.storage.filters import Filter, and_
-from omnigraph.storage.tables import TableStore
-from omnigraph.storage.uri import parse_root
 from omnigraph.storage.values import TableVersion
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
+    from omnigraph.storage.tables import TableStore
 
 FORMAT = "omnigraph"
-ROWS_PER_PARTITION = 250_000
+ROWS_PER_PARTITION = 500_000
 SMALLEST_PARTITION = 250_000
+LARGEST_PARTITION = 2_000_000
 _BATCH_ROWS = 32_768
 
 
@@ -64,24 +64,27 @@ def table_frame(
     register(session)
     schema = tables.schema(table)
     wanted = checked_columns(schema, columns)
+    plan = scan_plan(table, schema, tables.fragments(table))
     return (
         session.read.format(FORMAT)
         .schema(spark_schema(schema, wanted))
-        .option("table", json.dumps(asdict(table)))
-        .option("rowsPerPartition", _rows_for(session, tables.count(table)))
+        .option("plan", plan.to_text())
+        .option("rowsPerPartition", _rows_for(session, plan.rows))
         .load(uri)
     )
 
 
 def _rows_for(session: SparkSession, rows: int) -> int:
-    """Rows per partition that give every core something to do, without partitions that are not worth their start."""
+    """Rows per partition that give every core one to read: a task costs as much as reading 100 000 rows."""
     context = getattr(session, "sparkContext", None) if "connect" not in type(session).__module__ else None
     cores = int(context.defaultParallelism) if context is not None else 1
-    return min(max(-(-rows // (2 * cores)), SMALLEST_PARTITION), ROWS_PER_PARTITION * 4)
+    return min(max(-(-rows // cores), SMALLEST_PARTITION), LARGEST_PARTITION)
 
 
 def table_at(store: GraphStore, type_name: str, at: str | int | None, branch: str) -> TableVersion:
     """The version of a type's table that a snapshot publishes."""
+    from omnigraph.ledger.snapshots import find_type, table_of
+
     snapshot = store.snapshot(at, branch=branch)
     graph_type = find_type(store.catalog(snapshot.schema_digest), type_name)
     return table_of(snapshot.pin(graph_type.table_key))
@@ -89,6 +92,8 @@ def table_at(store: GraphStore, type_name: str, at: str | int | None, branch: st
 
 def checked_columns(schema: pa.Schema, columns: Sequence[str] | None) -> list[str]:
     """The columns to read: those named, or all but the blobs."""
+    from omnigraph.storage.blobs import is_blob_field
+
     if columns is None:
         return [field.name for field in schema if not is_blob_field(field)]
     for name in columns:
@@ -108,7 +113,7 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]
 
     def __init__(self, options: Any) -> None:
         self.options = dict(options)
-        self.table: TableVersion | None = None
+        self.plan: ScanPlan | None = None
 
     @property
     def uri(self) -> str:
@@ -120,7 +125,7 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]
     def schema(self) -> StructType:
         """Binds the frame to a snapshot, which travels with this object from here on."""
         names = self.options.get("columns")
-        schema = self._tables().schema(self.resolve())
+        schema = tables_of(self.uri).schema(self.resolve().table)
         return spark_schema(schema, checked_columns(schema, _split(names) if names else None))
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -133,14 +138,14 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]
 
         return Writer(self.uri, self.options, schema.fieldNames(), overwrite)
 
-    def resolve(self) -> TableVersion:
+    def resolve(self) -> ScanPlan:
         """The table version that the options name, found once."""
-        if self.table is None:
-            given = self.options.get("table")
-            self.table = TableVersion(**json.loads(given)) if given else self._look_up()
-        return self.table
+        if self.plan is None:
+            given = self.options.get("plan")
+            self.plan = plan_from_text(given) if given else self._look_up()
+        return self.plan
 
-    def _look_up(self) -> TableVersion:
+    def _look_up(self) -> ScanPlan:
         type_name = self.options.get("type")
         if not type_name:
             raise BadRequest('Say which type: .option("type", "Person").')
@@ -150,12 +155,10 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]
         target = int(version) if version else self.options.get("snapshot")
         store = open_store(self.uri, read_only=True)
         try:
-            return table_at(store, type_name, target, self.options.get("branch", "main"))
+            table = table_at(store, type_name, target, self.options.get("branch", "main"))
+            return scan_plan(table, store.tables.schema(table), store.tables.fragments(table))
         finally:
             store.close()
-
-    def _tables(self) -> TableStore:
-        return TableStore(parse_root(self.uri))
 
     def _rows_per_partition(self) -> int:
         # Spark hands options over with their names in lower case.
@@ -164,72 +167,66 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]
 
 
 @dataclass
-class FragmentPartition(InputPartition):  # type: ignore[misc]
-    """Some fragments of the table, or a stretch of the rows of one, read by one task."""
+class StretchPartition(InputPartition):  # type: ignore[misc]
+    """What one task reads."""
 
-    fragments: tuple[int, ...]
-    offset: int | None = None
-    limit: int | None = None
+    stretch: Stretch
 
 
 class Reader(DataSourceReader):  # type: ignore[misc]
     """Reads one table version, some columns, with the filters that Lance takes over."""
 
-    def __init__(self, uri: str, table: TableVersion, columns: tuple[str, ...], rows_per_partition: int) -> None:
+    def __init__(self, uri: str, plan: ScanPlan, columns: tuple[str, ...], rows_per_partition: int) -> None:
         self.uri = uri
-        self.table = table
+        self.plan = plan
         self.columns = columns
         self.rows_per_partition = rows_per_partition
         self.condition: Filter | None = None
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
         """Take over what Lance evaluates; give back what Spark must (also) look at."""
-        schema = self._tables().schema(self.table)
         taken = []
         for item in filters:
-            condition = to_condition(item, schema)
+            condition = to_condition(item, self.plan.filterable)
             if condition is not None:
                 taken.append(condition)
             if condition is None or not is_exact(item):
                 yield item
         self.condition = and_(*taken) if taken else None
 
-    def partitions(self) -> list[FragmentPartition]:
-        """Fragments, small ones together, about `rows_per_partition` rows each."""
-        found: list[FragmentPartition] = []
-        rows = {fragment.id: fragment.rows for fragment in self._tables().fragments(self.table)}
-        for group in fragment_groups(self._tables().fragments(self.table), self.rows_per_partition):
-            count = sum(rows[number] for number in group)
-            parts = -(-count // self.rows_per_partition)
-            # Which rows a filter leaves is not known before it has run, so a stretch of them cannot be named.
-            if len(group) > 1 or parts <= 1 or self.condition is not None:
-                found.append(FragmentPartition(tuple(group)))
-                continue
-            size = -(-count // parts)
-            found += [FragmentPartition(tuple(group), start, size) for start in range(0, count, size)]
-        return found
+    def partitions(self) -> list[StretchPartition]:
+        """About `rows_per_partition` rows each."""
+        stretches = self.plan.stretches(self.rows_per_partition, filtered=self.condition is not None)
+        return [StretchPartition(stretch) for stretch in stretches]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The rows of some fragments as Arrow batches."""
-        if not isinstance(partition, FragmentPartition):
+        if not isinstance(partition, StretchPartition):
             return
-        tables = self._tables()
-        target = travelling_schema(tables.schema(self.table), self.columns)
+        tables = tables_of(self.uri)
+        settle_worker()
+        target = travelling_schema(tables.schema(self.plan.table), self.columns)
         reader = tables.scan(
-            self.table,
+            self.plan.table,
             columns=list(self.columns),
             filter=self.condition,
-            fragments=list(partition.fragments),
-            offset=partition.offset,
-            limit=partition.limit,
+            fragments=list(partition.stretch.fragments),
+            offset=partition.stretch.offset,
+            limit=partition.stretch.limit,
             batch_size=_BATCH_ROWS,
             blobs="bytes",
         )
         for batch in reader:
             yield to_travelling(batch, target)
 
-    def _tables(self) -> TableStore:
-        return TableStore(parse_root(self.uri))
+
+@cache
+def tables_of(uri: str) -> TableStore:
+    """The tables of a graph, opened once in each process: a worker reads many partitions."""
+    from omnigraph.storage.tables import TableStore
+    from omnigraph.storage.uri import parse_root
+
+    return TableStore(parse_root(uri))
 
 
 def _split(names: str) -> list[str]:

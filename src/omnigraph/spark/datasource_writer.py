@@ -16,14 +16,15 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from omnigraph.errors import BadRequest, Conflict
 from omnigraph.ledger.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.intents import WriteIntent
-from omnigraph.ledger.snapshots import find_type
+from omnigraph.ledger.protocol import prepare_line
+from omnigraph.ledger.snapshots import find_type, table_of
+from omnigraph.ledger.staging_marks import put_mark, remove_mark
 from omnigraph.ledger.store import GraphStore, open_store
 from omnigraph.ledger.values import Snapshot, WriterKind
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.spark.load_input import as_stored
 from omnigraph.spark.load_messages import LoadContext, from_bytes, to_bytes
 from omnigraph.spark.load_tasks import FragmentWriter, TaskReport
-from omnigraph.spark.staging_marks import put_mark, remove_mark
 from omnigraph.storage.objects import open_objects
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import parse_root
@@ -49,44 +50,42 @@ class Written(WriterCommitMessage):  # type: ignore[misc]
 
 
 class Writer(DataSourceArrowWriter):  # type: ignore[misc]
-    """Appends a frame's rows to one type. Made on the driver, before the tasks run."""
+    """Appends a frame's rows to one type, or replaces all of its rows. Made on the driver, before the tasks run."""
 
     def __init__(self, uri: str, options: Mapping[str, str], columns: Sequence[str], overwrite: bool) -> None:
-        if overwrite:
-            raise BadRequest(
-                'A frame is written with mode("append"). To replace or merge rows, use '
-                'graph.load(df, type=…, mode="overwrite" or "merge").'
-            )
         given = {name.lower(): value for name, value in options.items()}
         if not given.get("type"):
             raise BadRequest('Say which type: .option("type", "Person").')
         self.uri = uri
         self.branch = given.get("branch", "main")
         self.actor = given.get("actor")
+        self.mode = "overwrite" if overwrite else "append"
         with open_store(uri, read_only=True) as store:
             snapshot = store.snapshot(branch=self.branch)
             self.catalog: Catalog = store.catalog(snapshot.schema_digest)
             self.type: GraphType = find_type(self.catalog, given["type"])
-            pin = snapshot.pin(self.type.table_key)
-            if pin.owner != snapshot.branch.incarnation:
-                raise Conflict(
-                    f"The branch `{self.branch}` has no version of {self.type.name} of its own yet, and a data source "
-                    "cannot make one. Use graph.load(df, …, branch=…) for the first write to a table on a branch."
-                )
-            self.line = TableVersion(pin.location, pin.lance_branch, pin.version)
+            self.pin = snapshot.pin(self.type.table_key)
             self.snapshot = Snapshot(
                 snapshot.branch, snapshot.manifest_version, snapshot.head, snapshot.schema_digest, dict(snapshot.tables)
             )
         self.mapping = ColumnMapping(self.type, given.get("src"), given.get("dst"), _mapped(given.get("map", "")))
         self.mapping.resolve(list(columns))
         self.mark = put_mark(open_objects(parse_root(uri)), f"frame write to {self.type.table_key}")
+        self.line = self._own_line()
+
+    def _own_line(self) -> TableVersion:
+        """Where tasks write: the branch's own line of the table, or a fork made now, which the commit publishes."""
+        if self.pin.owner == self.snapshot.branch.incarnation:
+            return table_of(self.pin)
+        with open_store(self.uri) as store:
+            return prepare_line(store, self.snapshot.branch, self.pin)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """In a task: check rows, write fragments, keep the keys."""
         message = Written()
         done = message.done
         context = LoadContext(
-            self.uri, self.catalog, self.snapshot, {self.type.table_key: self.line}, "append", buckets=1
+            self.uri, self.catalog, self.snapshot, {self.type.table_key: self.line}, self.mode, buckets=1
         )
         writer = FragmentWriter(context, done)
         source = f"<frame, partition {TaskContext.get().partitionId()}>"
@@ -117,7 +116,7 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]
                     self.branch,
                     lambda snapshot, session: self._prepare(store, snapshot, session, written),
                     actor=self.actor,
-                    retry=RetryPolicy.PREPARE_AGAIN,
+                    retry=RetryPolicy.SURFACE if self.mode == "overwrite" else RetryPolicy.PREPARE_AGAIN,
                     operation="load",
                 )
             except BaseException:
@@ -137,7 +136,7 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]
         if snapshot.schema_digest != self.snapshot.schema_digest:
             raise BadRequest("The schema has changed since the frame was written; write it again.")
         pin = snapshot.pin(self.type.table_key)
-        if (pin.location, pin.lance_branch) != (self.line.location, self.line.branch):
+        if (pin.location, pin.lance_branch) != (self.pin.location, self.pin.lance_branch):
             raise Conflict(f"{self.type.name} has moved to another line since the frame was written; write it again.")
         violations = ViolationCollector()
         for message in written:
@@ -146,9 +145,10 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]
         self._check(written, committed, violations)
         violations.raise_if_any("the load")
         fragments = [text for message in written for text in message.done.fragments.get(self.type.table_key, [])]
-        if not fragments:
+        if not fragments and self.mode == "append":
             return None
-        staged = store.tables.stage_fragments(self.line.at(pin.version), fragments)
+        overwrite = self.mode == "overwrite"
+        staged = store.tables.stage_fragments(self.line.at(pin.version), fragments, overwrite=overwrite)
         # Handed over only when it is committed: another attempt needs the same files.
         write = WriteSession(store, snapshot.branch, self.actor).table_write(pin, staged)
         return session.intent(WriterKind.LOAD, snapshot, [write], reads=frozenset(committed.reads))
@@ -156,10 +156,11 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]
     def _check(self, written: list[Written], committed: CommittedRows, violations: ViolationCollector) -> None:
         parts = [from_bytes(data) for message in written for data in message.keys]
         keys = pa.concat_tables(parts).unify_dictionaries() if parts else key_schema(self.type).empty_table()
-        change = TableChange(keys, known_new=True)
+        change = TableChange(keys, replaces_all=self.mode == "overwrite", known_new=True)
         if any(message.own_ids for message in written):
             check_duplicate_ids(self.type, change, violations)
-            check_existing_ids(self.type, change, committed, violations)
+            if not change.replaces_all:
+                check_existing_ids(self.type, change, committed, violations)
         check_change(self.catalog, {self.type.table_key: change}, committed, violations)
 
     def _remove(self, written: list[Written]) -> None:
@@ -167,6 +168,8 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]
         for message in written:
             for fragments in message.done.fragments.values():
                 tables.abandon(tables.stage_fragments(self.line, fragments))
+        if self.line.branch is not None and self.line.branch != self.pin.lance_branch:
+            tables.delete_fork(self.line.location, self.line.branch)
 
 
 def _mapped(text: str) -> dict[str, str]:

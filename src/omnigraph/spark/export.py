@@ -9,8 +9,9 @@ from omnigraph.errors import BadRequest
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.read.export import ExportPart, ExportSummary, exported_types, part_path, write_part
 from omnigraph.spark.fragment_groups import fragment_groups
-from omnigraph.spark.progress import ProgressCallback, run_job
+from omnigraph.spark.progress import run_job
 from omnigraph.spark.spread import spread
+from omnigraph.write.progress import ProgressCallback
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,18 +19,19 @@ import pyarrow as pa
 from omnigraph.errors import OmniGraphError
 from omnigraph.ledger.attempts import WRITER_LEASE_PREFIX, RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.intents import TableWrite, WriteIntent
+from omnigraph.ledger.staging_marks import any_marked
 from omnigraph.ledger.values import MAIN, Snapshot, WriterKind
 from omnigraph.spark.load_input import LoadInput, open_load_input
 from omnigraph.spark.load_messages import MESSAGE_SCHEMA, Kind, LoadContext, Message, pack, unpack
 from omnigraph.spark.load_tasks import TaskReport
-from omnigraph.spark.progress import Job, ProgressCallback, run_job
+from omnigraph.spark.progress import Job, run_job
 from omnigraph.spark.spread import spread, told_in_our_words
-from omnigraph.spark.staging_marks import any_marked
 from omnigraph.storage.distributed import WriteTarget, delete_rows
 from omnigraph.storage.leftovers import recent_files, remove_files, unreferenced
 from omnigraph.storage.values import StagedWrite, TableVersion
 from omnigraph.write.decode.inputs import InputOptions
 from omnigraph.write.load import LoadBranch, LoadMode, load_mode, load_result
+from omnigraph.write.progress import ProgressCallback
 from omnigraph.write.results import LoadResult
 from omnigraph.write.validate.collector import ViolationCollector
 from omnigraph.write.validate.duplicates import has_repeats

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import Violation
 from omnigraph.schema.catalog import Catalog, GraphType
-from omnigraph.spark.load_files import InputFile, input_files
 from omnigraph.spark.load_messages import MESSAGE_SCHEMA, LoadContext, pack
 from omnigraph.spark.load_splits import Split, SplitOutcome, plan_splits
 from omnigraph.spark.spread import one_partition_each
+from omnigraph.write.decode.files import InputFile, named_files
 from omnigraph.write.decode.frames import ColumnMapping, decode_frames
 from omnigraph.write.decode.inputs import InputOptions, find_graph_type, open_input
 from omnigraph.write.rows import Rows
@@ -37,7 +37,7 @@ def open_load_input(session: SparkSession, data: Any, options: InputOptions, sta
     """The input of a load, whatever it is."""
     if type(data).__module__.startswith("pyspark.") and hasattr(data, "mapInArrow"):
         return FrameInput(data, options, int(session.conf.get("spark.sql.shuffle.partitions", "8") or 8))
-    files = input_files(data)
+    files = named_files(data)
     if files is not None:
         return FilesInput(files, options, _cores(session))
     return RowsInput(data, options, stack, _cores(session))

@@ -15,8 +15,8 @@ import pyarrow.parquet
 
 from omnigraph.errors import BadRequest, StorageError, StorageKind
 from omnigraph.schema.catalog import Catalog
-from omnigraph.spark.load_files import InputFile
 from omnigraph.write.decode.blocks import line_blocks
+from omnigraph.write.decode.files import InputFile
 from omnigraph.write.decode.frames import ColumnMapping, decode_frames
 from omnigraph.write.decode.inputs import ROWS_PER_BATCH, InputOptions, find_graph_type, read_csv
 from omnigraph.write.decode.json_lines import LineDecoder

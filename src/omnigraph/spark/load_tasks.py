@@ -22,6 +22,7 @@ from omnigraph.ledger.values import TablePin
 from omnigraph.schema.catalog import Cardinality, Catalog, EdgeType, GraphType
 from omnigraph.spark.load_messages import Kind, LoadContext, Message, by_bucket, report, to_bytes
 from omnigraph.spark.load_splits import Split, SplitOutcome, decode_split
+from omnigraph.spark.worker_daemon import settle_worker
 from omnigraph.storage.blobs import with_blobs_as_written
 from omnigraph.storage.distributed import write_fragments
 from omnigraph.storage.tables import TableStore
@@ -38,6 +39,7 @@ from omnigraph.write.validate.values import check_values
 
 declare("spark.load.written", "in a task of a load, after it has written fragments and before it reports them")
 declare("spark.load.written.first", "the same place, in the first attempt at a task only")
+declare("spark.load.written.first_task", "the same place, in the first attempt at the first task only")
 
 BUFFERED_BYTES = 128 << 20
 """Rows that one task keeps before it writes them: the size of a fragment, and a bound on memory."""
@@ -128,6 +130,8 @@ def _written() -> None:
     task = TaskContext.get()
     if task is not None and task.attemptNumber() == 0:
         failpoint("spark.load.written.first")
+        if task.partitionId() == 0:
+            failpoint("spark.load.written.first_task")
 
 
 def key_messages(
@@ -275,6 +279,7 @@ Count = Callable[[int], None]
 
 def split_messages(context: LoadContext, split: Split, source: str, count: Count) -> Iterator[Message]:
     """Everything that comes of one split. `count` is told how many records were decoded."""
+    settle_worker()
     done = TaskReport()
     pieces = decode_split(split, source, context.catalog, context.options, done.violations)
     yield from stage_messages(context, pieces, done, split.number, count)

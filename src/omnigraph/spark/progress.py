@@ -11,10 +11,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ulid import ULID
+
+from omnigraph.write.progress import Progress, ProgressCallback
+from omnigraph.write.progress_bar import size_text, terminal_bar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,28 +24,6 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 _LOOK_EVERY = 0.25
 _LOG_EVERY = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """One look at a job. Records and bytes count finished tasks, and a task that was run twice counts twice."""
-
-    job: str
-    step: str
-    records: int
-    bytes: int
-    tasks_done: int
-    tasks_total: int
-    seconds: float
-    finished: bool = False
-
-    @property
-    def records_per_second(self) -> float:
-        """Records over the whole time of the job."""
-        return self.records / self.seconds if self.seconds > 0 else 0.0
-
-
-ProgressCallback = Callable[[Progress], None]
 
 
 class Job:
@@ -138,7 +118,7 @@ def _reporter(progress: ProgressCallback | bool | None) -> tuple[ProgressCallbac
     if not progress:
         return None, lambda: None
     if sys.stderr.isatty():
-        return _bar()
+        return terminal_bar()
     return log_lines(), lambda: None
 
 
@@ -159,43 +139,6 @@ def describe(now: Progress) -> str:
     """One line for people."""
     ending = f"done in {now.seconds:.1f} s" if now.finished else now.step or "starting"
     return (
-        f"{now.job}: {ending}, {now.records:,} records, {_size(now.bytes)}, "
+        f"{now.job}: {ending}, {now.records:,} records, {size_text(now.bytes)}, "
         f"{now.records_per_second:,.0f} records/s, tasks {now.tasks_done}/{now.tasks_total}"
     )
-
-
-def _bar() -> tuple[ProgressCallback, Callable[[], None]]:
-    from rich.console import Console
-    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    bar = Bar(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[counts]}"),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    task = bar.add_task("", total=None, counts="")
-    bar.start()
-
-    def report(now: Progress) -> None:
-        bar.update(
-            task,
-            description=f"{now.job}: {now.step}",
-            total=now.tasks_total or None,
-            completed=now.tasks_done,
-            counts=f"{now.records:,} records · {_size(now.bytes)} · {now.records_per_second:,.0f}/s",
-        )
-
-    return report, bar.stop
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"

@@ -20,7 +20,7 @@ def to_condition(spark_filter: Any, schema: pa.Schema) -> Filter | None:
         inner = to_condition(spark_filter.child, schema)
         return None if inner is None else filters.not_(inner)
     path = spark_filter.attribute
-    if len(path) != 1 or path[0] not in schema.names or not _plain(schema.field(path[0]).type):
+    if len(path) != 1 or path[0] not in schema.names or not can_be_filtered(schema.field(path[0]).type):
         return None
     column = path[0]
     if name == "IsNull":
@@ -55,7 +55,7 @@ _BINARY: dict[str, Callable[[str, Any], Filter]] = {
 }
 
 
-def _plain(type_: pa.DataType) -> bool:
+def can_be_filtered(type_: pa.DataType) -> bool:
     """Columns whose values compare the same way on both sides (32-bit floats are widened by Spark first)."""
     return not (pa.types.is_nested(type_) or pa.types.is_float32(type_) or isinstance(type_, pa.BaseExtensionType))
 

@@ -19,10 +19,11 @@ from omnigraph.read.values import bound
 from omnigraph.schema.types import EntityType
 from omnigraph.spark.lowering import Bindings, Lowering
 from omnigraph.spark.needs import Needs
-from omnigraph.spark.progress import ProgressCallback, run_job
+from omnigraph.spark.progress import run_job
 from omnigraph.spark.searching import Searching
 from omnigraph.spark.spread import told_in_our_words
 from omnigraph.spark.types import from_travelling
+from omnigraph.write.progress import ProgressCallback
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

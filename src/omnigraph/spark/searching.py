@@ -16,7 +16,7 @@ import pyarrow as pa
 from omnigraph.errors import BadRequest
 from omnigraph.query import ir
 from omnigraph.read.search import RRF_K
-from omnigraph.read.text_index import BM25_B, BM25_K1, TextIndex, index_texts
+from omnigraph.read.text_index import TextIndex, bm25_share, index_texts
 from omnigraph.read.tokenizer import phrase_tokens, query_tokens, tokenize
 from omnigraph.read.vectors import cosine_distances
 
@@ -166,11 +166,7 @@ def bm25_scores(texts: pa.Array, corpus: Corpus) -> np.ndarray[Any, np.dtype[np.
         places, counts = np.unique(owner[words == token], return_counts=True)
         if not len(places):
             continue
-        rarity = np.log(1 + (corpus.texts - having + 0.5) / (having + 0.5))
-        length = sizes[places]
-        scores[places] += (
-            rarity * counts * (BM25_K1 + 1) / (counts + BM25_K1 * (1 - BM25_B + BM25_B * length / average))
-        )
+        scores[places] += bm25_share(counts, sizes[places], having, corpus.texts, average)
         matched[places] = True
     scores[~matched] = np.nan
     return scores

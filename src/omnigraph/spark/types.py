@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.schema.types import ListType, PropertyType, Scalar, ScalarType, VectorType
-from omnigraph.storage.blobs import is_blob_field
 
 _U64 = pa.decimal128(20, 0)
 
@@ -43,6 +42,8 @@ def travelling_schema(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
 
 def column_type(schema: pa.Schema, name: str) -> pa.DataType:
     """The type of a column's values as Python sees them: a blob is its bytes."""
+    from omnigraph.storage.blobs import is_blob_field
+
     field = schema.field(name)
     return pa.binary() if is_blob_field(field) else field.type
 
@@ -56,7 +57,8 @@ def spark_schema(schema: pa.Schema, columns: Sequence[str]) -> Any:
 
 def to_travelling(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
     """A batch of a table in the form in which it crosses to Spark."""
-    arrays = [batch.column(field.name).cast(field.type) for field in target]
+    columns = [(batch.column(field.name), field.type) for field in target]
+    arrays = [column if column.type == type_ else column.cast(type_) for column, type_ in columns]
     return pa.RecordBatch.from_arrays(arrays, schema=target)
 
 

@@ -119,6 +119,13 @@ class ObjectStore:
             if self._local:
                 os.utime(Path(self.root.path, to))
 
+    def get_range(self, path: str, start: int, end: int) -> bytes:
+        """The bytes from `start` to `end` of a large object; `ObjectNotFound` when there is none."""
+        path = clean_path(path)
+        self._called("get_range")
+        with storage_errors("reading", self._shown(path)):
+            return bytes(obstore.get_range(self._store(), path, start=start, end=end))
+
     def head(self, path: str) -> ObjectInfo | None:
         """Size and time of an object, or None when there is none."""
         path = clean_path(path)

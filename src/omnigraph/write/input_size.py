@@ -6,6 +6,8 @@ import glob
 import os
 from typing import Any
 
+from omnigraph.errors import OmniGraphError
+
 _PACKED = {".gz": 6, ".zst": 7}
 """How much larger JSON lines are than their compressed form, roughly."""
 
@@ -31,12 +33,23 @@ def is_spark_frame(data: Any) -> bool:
 
 
 def _paths_bytes(path: str) -> int:
+    if path.startswith(("s3://", "s3a://")):
+        return _objects_bytes(path)
     if "://" in path and not path.startswith("file://"):
         return 0
     local = path.removeprefix("file://")
     if os.path.isdir(local):
         return sum(_file_bytes(os.path.join(folder, name)) for folder, _, names in os.walk(local) for name in names)
     return sum(_file_bytes(found) for found in glob.glob(local)) if glob.has_magic(local) else _file_bytes(local)
+
+
+def _objects_bytes(path: str) -> int:
+    from omnigraph.write.decode.files import find_files
+
+    try:
+        return sum(file.size * _PACKED.get(os.path.splitext(file.name)[1], 1) for file in find_files(path))
+    except OmniGraphError:  # the load itself will say what is wrong
+        return 0
 
 
 def _file_bytes(path: str) -> int:

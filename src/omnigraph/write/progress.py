@@ -1,4 +1,4 @@
-"""How far a load has come, for a bar on a terminal or a caller's own display."""
+"""How far a job has come, for a bar on a terminal or a caller's own display."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One look at a load in process. Tasks are those of other engines: here there is one."""
+    """One look at a job. In process there is one task; on Spark a task that was run twice counts twice."""
 
     job: str
     step: str
@@ -22,7 +22,7 @@ class Progress:
 
     @property
     def records_per_second(self) -> float:
-        """Records over the whole time of the load."""
+        """Records over the whole time of the job."""
         return self.records / self.seconds if self.seconds > 0 else 0.0
 
 

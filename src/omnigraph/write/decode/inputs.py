@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, StorageError, StorageKind
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType
 from omnigraph.write.decode.blocks import line_blocks
+from omnigraph.write.decode.files import InputFile, named_files
 from omnigraph.write.decode.frames import ColumnMapping, decode_frames
 from omnigraph.write.decode.json_lines import LineDecoder
 from omnigraph.write.decode.records import decode_plain_rows, decode_records
@@ -25,9 +25,7 @@ from omnigraph.write.decode.sources import (
     DECOMPRESSION_ERRORS,
     TABLE_SUFFIXES,
     ByteSource,
-    FileSource,
     MemorySource,
-    find_files,
     repeatable,
     rewindable,
 )
@@ -52,8 +50,9 @@ class InputOptions:
 
 def open_input(data: Any, options: InputOptions, stack: ExitStack) -> Decode:
     """A function that decodes `data` from its start each time it is called. `stack` owns temporary files."""
-    if isinstance(data, str | os.PathLike):
-        return _files(find_files(data), options)
+    files = named_files(data)
+    if files is not None:
+        return _files(files, options)
     if isinstance(data, bytes | bytearray | memoryview):
         return _bytes([MemorySource(bytes(data))], options)
     if hasattr(data, "read"):
@@ -64,19 +63,8 @@ def open_input(data: Any, options: InputOptions, stack: ExitStack) -> Decode:
     if isinstance(data, Mapping):
         raise BadRequest("a load takes a list of rows; put the one row into a list")
     if isinstance(data, Iterable):
-        if isinstance(data, list | tuple) and data and all(isinstance(item, str | os.PathLike) for item in data):
-            return _files([file for item in data for file in find_files(item)], options)
         return _python_rows(stack.enter_context(repeatable(data)), options)
     raise BadRequest(f"a load does not know what to do with a {type(data).__name__}")
-
-
-def input_bytes(data: Any) -> int | None:
-    """The size of the input where it can be known without reading it, for the choice of an engine."""
-    if isinstance(data, str | os.PathLike):
-        return sum(file.path.stat().st_size for file in find_files(data))
-    if isinstance(data, bytes | bytearray | memoryview):
-        return len(data)
-    return int(data.nbytes) if isinstance(data, pa.Table | pa.RecordBatch) else None
 
 
 def find_graph_type(catalog: Catalog, options: InputOptions) -> GraphType:
@@ -97,7 +85,7 @@ def _mapping(catalog: Catalog, options: InputOptions) -> ColumnMapping:
 # --- files and bytes ---------------------------------------------------------------------------------------------
 
 
-def _files(files: list[FileSource], options: InputOptions) -> Decode:
+def _files(files: list[InputFile], options: InputOptions) -> Decode:
     def decode(catalog: Catalog, violations: ViolationCollector) -> Iterator[Rows]:
         for file in files:
             if file.suffix in TABLE_SUFFIXES:
@@ -134,7 +122,7 @@ def _json(
 
 
 def _table_file(
-    file: FileSource, catalog: Catalog, options: InputOptions, violations: ViolationCollector
+    file: InputFile, catalog: Catalog, options: InputOptions, violations: ViolationCollector
 ) -> Iterator[Rows]:
     mapping = _mapping(catalog, options)
     try:
@@ -144,13 +132,12 @@ def _table_file(
         raise BadRequest(f"{file.name} is not a readable {file.suffix.removeprefix('.')} file: {error}") from error
 
 
-def _open_table(file: FileSource) -> tuple[Iterable[pa.RecordBatch], bool]:
+def _open_table(file: InputFile) -> tuple[Iterable[pa.RecordBatch], bool]:
     if file.suffix in (".csv", ".tsv"):
         return read_csv(file.suffix, file.open), True
     if file.suffix == ".parquet":
-        return pyarrow.parquet.ParquetFile(file.path).iter_batches(batch_size=ROWS_PER_BATCH), False
-    source = pa.memory_map(str(file.path))
-    return _ipc(source), False
+        return pyarrow.parquet.ParquetFile(file.open_raw()).iter_batches(batch_size=ROWS_PER_BATCH), False
+    return _ipc(pa.memory_map(file.name) if file.bucket is None else file.open_raw()), False
 
 
 def _ipc(source: Any) -> Iterator[pa.RecordBatch]:

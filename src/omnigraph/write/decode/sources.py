@@ -1,4 +1,4 @@
-"""Where the input of a load comes from: files, directories, globs, open files, bytes, Python rows.
+"""Where the input of a load comes from, besides files: open files, bytes, Python rows.
 
 A load may have to be prepared again when another writer came first, so every input can be read more than once: what
 cannot be rewound is copied to a temporary file on the first pass.
@@ -6,10 +6,8 @@ cannot be rewound is copied to a temporary file on the first pass.
 
 from __future__ import annotations
 
-import glob
 import gzip
 import io
-import os
 import pickle
 import shutil
 import tempfile
@@ -17,13 +15,9 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any, Protocol
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
-
-from omnigraph.errors import BadRequest, NotFound, StorageError, StorageKind
 
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".ipc")
@@ -40,31 +34,6 @@ class ByteSource(Protocol):
 
     def open(self) -> Any:
         """A stream from the start, decompressed."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileSource:
-    """A file on local disk."""
-
-    path: Path
-    name: str
-
-    def open(self) -> Any:
-        """The file's content, decompressed by what it is rather than by what it is called."""
-        try:
-            return decompressed(self.path.open("rb"))
-        except FileNotFoundError:
-            raise NotFound(f"there is no file {self.name} to load") from None
-        except OSError as error:
-            raise StorageError(f"{self.name} cannot be read: {error.strerror}", StorageKind.PERMANENT) from error
-
-    @property
-    def suffix(self) -> str:
-        """What kind of file it says it is: the extension without that of a compression."""
-        suffixes = [suffix.lower() for suffix in self.path.suffixes]
-        while suffixes and suffixes[-1] in COMPRESSIONS:
-            suffixes.pop()
-        return suffixes[-1] if suffixes else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,40 +90,6 @@ def decompressed(raw: Any) -> Any:
 
 DECOMPRESSION_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error, pa.ArrowInvalid, OSError)
 """What reading a broken compressed file raises."""
-
-
-def find_files(data: str | os.PathLike[str]) -> list[FileSource]:
-    """The files that a path, a directory or a glob names, sorted by name."""
-    text = _local_path(os.fspath(data))
-    if os.path.isdir(text):
-        root = Path(text)
-        found = [path for path in sorted(root.rglob("*")) if path.is_file() and _is_input(path.relative_to(root))]
-        if not found:
-            raise BadRequest(f"the directory {text} holds nothing to load ({', '.join(JSON_SUFFIXES)})")
-    elif os.path.exists(text):
-        found = [Path(text)]
-    elif glob.has_magic(text):
-        found = [Path(name) for name in sorted(glob.glob(text, recursive=True)) if os.path.isfile(name)]
-        if not found:
-            raise NotFound(f"no file matches {text}")
-    else:
-        raise NotFound(f"there is no file {text} to load")
-    return [FileSource(path, str(path)) for path in found]
-
-
-def _is_input(path: Path) -> bool:
-    if any(part.startswith((".", "_")) for part in path.parts):
-        return False
-    return FileSource(path, "").suffix in (*JSON_SUFFIXES, *TABLE_SUFFIXES)
-
-
-def _local_path(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme == "file":
-        return unquote(parts.path)
-    if len(parts.scheme) > 1 and "://" in text:
-        raise BadRequest(f"{text}: in process only local files are loaded; use engine spark for {parts.scheme}://")
-    return text
 
 
 @contextmanager

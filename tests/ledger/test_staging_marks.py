@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from omnigraph.config import override
-from omnigraph.spark.staging_marks import any_marked, put_mark, remove_mark
+from omnigraph.ledger.staging_marks import any_marked, put_mark, remove_dead_marks, remove_mark
 from omnigraph.storage.objects import open_objects
 from omnigraph.storage.uri import parse_root
 
@@ -18,4 +18,14 @@ def test_a_mark_counts_until_it_is_removed_or_old(tmp_path: Path) -> None:
     with override(cleanup_grace=0.0):
         assert not any_marked(objects)
     remove_mark(objects, mark)
+    assert not any_marked(objects)
+
+
+def test_only_marks_that_count_no_more_are_removed(tmp_path: Path) -> None:
+    objects = open_objects(parse_root(tmp_path))
+    put_mark(objects, "frame write")
+    assert remove_dead_marks(objects) == 0
+    assert any_marked(objects)
+    with override(cleanup_grace=0.0):
+        assert remove_dead_marks(objects) == 1
     assert not any_marked(objects)
