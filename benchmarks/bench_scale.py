@@ -28,7 +28,7 @@ def run(edges: int = 20_000_000) -> list[Row]:
         told = {}
         for count in (edges // 10, edges):
             source = write_input(Path(directory, "input.jsonl"), count)
-            told[count] = _in_a_process(source, Path(directory, f"graph-{count}"))
+            told[count] = load_in_a_process(source, Path(directory, f"graph-{count}"))
             source.unlink()
     small, large = told[edges // 10], told[edges]
     name = f"load on Spark of {edges:,} edges and {edges // 10:,} nodes in one commit"
@@ -69,7 +69,7 @@ def write_input(path: Path, edges: int) -> Path:
     return path
 
 
-def _in_a_process(source: Path, graph: Path) -> dict[str, Any]:
+def load_in_a_process(source: Path, graph: Path) -> dict[str, Any]:
     """What a fresh process that does nothing but this load tells about itself."""
     ran = subprocess.run(
         [sys.executable, "-m", "benchmarks.bench_scale", str(source), str(graph)],

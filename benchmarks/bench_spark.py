@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
-import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from benchmarks.bench_load import SCHEMA, write_input
+from benchmarks.bench_scale import load_in_a_process
 from benchmarks.harness import Row, measure
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, create_store
+from omnigraph.maintain.workers import local_workers
 from omnigraph.spark.session import spark_session
-from omnigraph.storage.compaction import CompactionOptions, plan_compaction, run_compaction_task
+from omnigraph.storage.compaction import plan_compaction
+from omnigraph.storage.distributed import write_fragments
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import parse_root
 from omnigraph.storage.values import TableVersion
 from omnigraph.write.load import load as load_in_process
+
+ROWS_PER_SMALL_FRAGMENT = 5_000
 
 
 def run(nodes: int = 1_000_000, repeats: int = 3) -> list[Row]:
@@ -42,7 +44,7 @@ def run(nodes: int = 1_000_000, repeats: int = 3) -> list[Row]:
                 warm_up=1,
             )
         )
-        rows.append(_memory(session, source, place, nodes))
+        rows.append(_memory(source, place, nodes))
         rows += _upserts(session, place, nodes, repeats)
         rows.append(_reading(session, graph, place, repeats))
         rows.append(_compaction(session, place, repeats))
@@ -73,59 +75,13 @@ def parse_to_parquet(session: Any, source: Path, target: Path) -> None:
         parsed.where(functions.col(key).isNotNull()).write.mode("overwrite").parquet(f"{target}/{key}")
 
 
-def _memory(session: Any, source: Path, place: Path, nodes: int) -> Row:
+def _memory(source: Path, place: Path, nodes: int) -> Row:
+    """Each load in a fresh process, so that what another one left behind does not count."""
     small_source = write_input(place / "small.jsonl", max(1, nodes // 10))
-    small = _peak(lambda: load_on_spark(session, small_source, place / "small"))
-    large = _peak(lambda: load_on_spark(session, source, place / "large"))
-    name = "peak memory of the driver's Python and all workers, against a tenth of the input"
+    small = load_in_a_process(small_source, place / "small")["peak"]["all together"]
+    large = load_in_a_process(source, place / "large")["peak"]["all together"]
+    name = "peak memory of that load: JVM, driver and all workers together, against a tenth of the input"
     return Row(name, large, small, large / small, "flat", unit="MB")
-
-
-def _peak(action: Callable[[], Any]) -> float:
-    """Megabytes that this process and its Python descendants held at most, above what they held before.
-
-    The heap of the JVM is fixed when it starts and is left out.
-    """
-    before = _held()
-    peak = before
-    done = threading.Event()
-
-    def watch() -> None:
-        nonlocal peak
-        while not done.wait(0.05):
-            peak = max(peak, _held())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        action()
-    finally:
-        done.set()
-        watcher.join()
-    return max(peak - before, 1.0)
-
-
-def _held() -> float:
-    parents: dict[int, int] = {}
-    sizes: dict[int, float] = {}
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-            is_python = "python" in (entry / "comm").read_text()
-            resident = int((entry / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
-        except (OSError, IndexError):
-            continue
-        parents[int(entry.name)] = int(fields[1])
-        sizes[int(entry.name)] = resident if is_python else 0.0
-    mine = {os.getpid()}
-    grew = True
-    while grew:
-        more = {child for child, parent in parents.items() if parent in mine} - mine
-        mine |= more
-        grew = bool(more)
-    return sum(sizes.get(process, 0.0) for process in mine)
 
 
 def _upserts(session: Any, place: Path, nodes: int, repeats: int) -> list[Row]:
@@ -183,17 +139,21 @@ def _reading(session: Any, graph: Path, place: Path, repeats: int) -> Row:
 
 
 def _compaction(session: Any, place: Path, repeats: int, fragments: int = 1000) -> Row:
-    from omnigraph.spark.compact import run_compaction_tasks
+    """The tasks that `optimize` plans for each engine, run again and again on one table version."""
+    from omnigraph.spark.compact import spark_workers
 
     tables, version = _scattered(place / "scattered", fragments)
-    work = plan_compaction(tables.handles, version, CompactionOptions(target_rows=200_000))
+    workers = [spark_workers(session), local_workers()]
+    rows = fragments * ROWS_PER_SMALL_FRAGMENT
+    there, here = (plan_compaction(tables.handles, version, one.options_for(rows)) for one in workers)
     return measure(
-        f"compaction of {fragments:,} small fragments in {len(work)} tasks, against one process",
-        lambda: run_compaction_tasks(session, work),
-        lambda: [run_compaction_task(task) for task in work],
+        f"compaction of {fragments:,} fragments of {ROWS_PER_SMALL_FRAGMENT:,} rows on Spark, in {len(there)} tasks, "
+        f"against one process, in {len(here)}",
+        lambda: workers[0].compact(there),
+        lambda: workers[1].compact(here),
         "faster",
         repeats=repeats,
-        warm_up=1,
+        warm_up=2,
     )
 
 
@@ -202,17 +162,13 @@ def _scattered(root: Path, fragments: int) -> tuple[TableStore, TableVersion]:
     tables = TableStore(parse_root(str(root)))
     table = table_of(store.snapshot().pin("node:Person"))
     schema = tables.schema(table)
-    names = [field.name for field in schema]
     texts: list[str] = []
     for number in range(fragments):
-        ids = [f"p{number}-{row}" for row in range(1000)]
-        rows = pa.table({"id": ids, "slug": ids, "name": ids}, schema=pa.schema([schema.field(n) for n in names[:3]]))
-        full = rows.append_column("age", pa.nulls(1000, pa.int32())).append_column(
-            "score", pa.nulls(1000, pa.float64())
-        )
-        from omnigraph.storage.distributed import write_fragments
-
-        texts += write_fragments(tables.write_target(table), full, schema)
+        ids = [f"p{number}-{row}" for row in range(ROWS_PER_SMALL_FRAGMENT)]
+        ages = [row % 90 for row in range(ROWS_PER_SMALL_FRAGMENT)]
+        scores = [row / 7 for row in range(ROWS_PER_SMALL_FRAGMENT)]
+        rows = pa.table({"id": ids, "slug": ids, "name": ids, "age": ages, "score": scores}, schema=schema)
+        texts += write_fragments(tables.write_target(table), rows, schema)
     return tables, tables.commit_staged(tables.stage_fragments(table, texts), "benchmark")
 
 

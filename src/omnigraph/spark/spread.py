@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from omnigraph.errors import SparkJobFailed
+from omnigraph.spark.worker_daemon import settle_worker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,6 +46,7 @@ def _task(function: Callable[[Any], Any]) -> Callable[[Iterator[pa.RecordBatch]]
         for batch in batches:
             for row in batch.to_pylist():
                 answer = pickle.dumps(function(pickle.loads(row["payload"])))
+                settle_worker()
                 yield pa.RecordBatch.from_arrays(
                     [pa.array([row["position"]], pa.int64()), pa.array([answer], pa.binary())],
                     names=["position", "answer"],
