@@ -1,4 +1,4 @@
-"""Fixtures for every package: an S3 server on loopback, started as a real process once per test run."""
+"""Fixtures for every package: an S3 server on loopback, a real process started once per test worker."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -30,7 +31,8 @@ def s3_server() -> Iterator[str]:
         port = free.getsockname()[1]
     endpoint = f"http://127.0.0.1:{port}"
     server = subprocess.Popen(
-        [sys.executable, "-c", "from moto.server import main; main()", "-H", "127.0.0.1", "-p", str(port)],
+        [sys.executable, "-m", "tests.s3_server", str(port)],
+        cwd=Path(__file__).resolve().parents[1],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -12,7 +12,8 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,13 @@ ROOMS = [
     "omnigraph.merge.merge",
     "omnigraph.maintain.optimize",
 ]
-PRELOADED = ["tests.faults.scenarios", "tests.faults.graph_writers", "tests.faults.harness", *ROOMS]
+PRELOADED = [
+    "tests.faults.scenarios",
+    "tests.faults.graph_writers",
+    "tests.faults.harness",
+    "tests.ledger.processes",
+    *ROOMS,
+]
 CHILD_SECONDS = 60.0
 
 _context = multiprocessing.get_context("forkserver")
@@ -37,8 +44,8 @@ class NotReached(AssertionError):
     """The child came to its end without meeting the failpoint."""
 
 
-def run_killed(function: Callable[..., object], *args: Any, at: str, hit: int = 1) -> None:
-    """Run `function(*args)` in a child that is killed at the `hit`-th time it reaches the failpoint `at`.
+def run_killed(function: Callable[..., object], *args: Any, at: str, hit: int = 1) -> int:
+    """Run `function(*args)` in a child that is killed at the `hit`-th time it reaches the failpoint `at`; its id.
 
     `function` must be a top-level function of an importable module. `NotReached` when it ends by itself.
     """
@@ -47,12 +54,33 @@ def run_killed(function: Callable[..., object], *args: Any, at: str, hit: int = 
     if end == 0:
         raise NotReached(f"{function.__qualname__} never reached {at} for the {hit}. time")
     assert end == -signal.SIGKILL, f"the child ended with {end} instead of being killed at {at}"
+    assert child.pid is not None
+    return child.pid
 
 
 def run_child(function: Callable[..., object], *args: Any, failpoints_on: dict[str, str] | None = None) -> None:
     """Run `function(*args)` in a child to its end."""
     end = join(start_child(function, *args, failpoints_on=failpoints_on))
     assert end == 0, f"{function.__qualname__} ended with {end}"
+
+
+def answers_of(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Run `function` once per call, each in a child of its own and all at the same time; what each returned."""
+    children = []
+    for args in calls:
+        ours, theirs = _context.Pipe(duplex=False)
+        child = _context.Process(target=_answer, args=(theirs, function, args, _environment()), daemon=True)
+        child.start()
+        theirs.close()
+        children.append((child, ours))
+    answers = []
+    for child, ours in children:
+        with contextlib.suppress(EOFError):
+            if ours.poll(CHILD_SECONDS):
+                answers.append(ours.recv())
+        end = join(child)
+        assert end == 0, f"{function.__qualname__} ended with {end}"
+    return answers
 
 
 def failpoints_met(function: Callable[..., object], *args: Any) -> dict[str, int]:
@@ -71,9 +99,7 @@ def start_child(
     function: Callable[..., object], *args: Any, failpoints_on: dict[str, str] | None = None
 ) -> BaseProcess:
     """Start a child that runs `function(*args)` with these failpoints switched on."""
-    # The fork server keeps the environment it was started with.
-    environment = {name: value for name, value in os.environ.items() if name.startswith(("AWS_", "OMNIGRAPH_"))}
-    child = _context.Process(target=_run, args=(function, args, failpoints_on or {}, environment), daemon=True)
+    child = _context.Process(target=_run, args=(function, args, failpoints_on or {}, _environment()), daemon=True)
     child.start()
     return child
 
@@ -94,6 +120,18 @@ def wait_for(path: Path, seconds: float = CHILD_SECONDS) -> None:
     while not path.exists():
         assert time.monotonic() < deadline, f"{path} did not come within {seconds:.0f} s"
         time.sleep(0.005)
+
+
+def _environment() -> dict[str, str]:
+    """What a child must be told: the fork server keeps the environment it was started with."""
+    return {name: value for name, value in os.environ.items() if name.startswith(("AWS_", "OMNIGRAPH_"))}
+
+
+def _answer(
+    answer: Connection, function: Callable[..., Any], args: tuple[Any, ...], environment: dict[str, str]
+) -> None:
+    os.environ.update(environment)
+    answer.send(function(*args))
 
 
 def _run(

@@ -1,15 +1,11 @@
-"""What the tests of the ledger share: a schema, writers straight over `publish`, counters, child processes."""
+"""What the tests of the ledger share: a schema, writers straight over `publish`, counters."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pyarrow as pa
 from ulid import ULID
@@ -20,7 +16,6 @@ from omnigraph.ledger.store import GraphStore
 from omnigraph.ledger.values import GraphCommit, Snapshot, TablePin, WriterKind
 from omnigraph.storage.values import TableVersion
 
-PROJECT = Path(__file__).resolve().parents[2]
 PERSON, KNOWS = "node:Person", "edge:Knows"
 SCHEMA = """
 node Person {
@@ -109,36 +104,3 @@ def counted(store: GraphStore) -> Iterator[Counter[str]]:
         yield calls
     finally:
         store.tables.on_call = store.objects.on_call = None
-
-
-def start_child(code: str, *arguments: str, failpoints: str = "") -> subprocess.Popen[str]:
-    """A real process that runs `code` with everything of this module at hand."""
-    environment = {**os.environ, "OMNIGRAPH_FAILPOINTS": failpoints, "PYTHONPATH": str(PROJECT)}
-    prelude = "import sys\nfrom tests.ledger.graphs import *\nfrom omnigraph.ledger.store import *\n"
-    return subprocess.Popen(
-        [sys.executable, "-c", prelude + code, *arguments],
-        cwd=PROJECT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def finish(child: subprocess.Popen[str]) -> str:
-    """The output of a child that must end well."""
-    out, errors = child.communicate(timeout=120)
-    assert child.returncode == 0, errors
-    return out
-
-
-def killed(child: subprocess.Popen[str]) -> None:
-    """Wait for a child that must die at its failpoint."""
-    _, errors = child.communicate(timeout=120)
-    assert child.returncode == -9, f"the child ended with {child.returncode}: {errors}"
-
-
-def tree(path: Path | str) -> Mapping[str, bytes]:
-    """Every file below a directory with its content."""
-    root = Path(path)
-    return {str(file.relative_to(root)): file.read_bytes() for file in sorted(root.rglob("*")) if file.is_file()}

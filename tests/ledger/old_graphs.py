@@ -7,12 +7,12 @@ alone.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import lance
 import pyarrow as pa
 
 from omnigraph.ledger.stamp import STAMP_KEY
+from omnigraph.storage.objects import open_objects
+from omnigraph.storage.uri import Root, parse_root
 from tests.ledger.graphs import SCHEMA
 
 PERSON_AT, KNOWS_AT = "nodes/person-4711", "edges/knows-4712"
@@ -25,34 +25,29 @@ _KNOWS = pa.schema([pa.field(name, pa.string(), False) for name in ("id", "src",
 
 def forge(path: str, stamp: int, *, with_log: bool = True) -> list[str]:
     """A graph with ada, bob and cyd on main and dee on `review/1`, which was made before cyd; its commit ids."""
-    root = Path(path)
-    root.mkdir()
-    (root / "_schema.pg").write_text(SCHEMA)
-    people = _create(root / PERSON_AT, _PEOPLE)
-    _create(root / KNOWS_AT, _KNOWS)
+    root = parse_root(path)
+    open_objects(root).put("_schema.pg", SCHEMA.encode())
+    people = _create(root, PERSON_AT, _PEOPLE)
+    _create(root, KNOWS_AT, _KNOWS)
     people = _add(people, "ada")
     people = _add(people, "bob")
-    manifest = lance.write_dataset(
-        _rows(
-            _row("node:Person", "table", location=PERSON_AT),
-            _row("edge:Knows", "table", location=KNOWS_AT),
-            _version("node:Person", 2, 1),
-            _version("edge:Knows", 1, 0),
-            stamp=stamp,
-        ),
-        str(root / "__manifest"),
-        enable_stable_row_ids=True,
-        data_storage_version="2.2",
+    rows = _rows(
+        _row("node:Person", "table", location=PERSON_AT),
+        _row("edge:Knows", "table", location=KNOWS_AT),
+        _version("node:Person", 2, 1),
+        _version("edge:Knows", 1, 0),
+        stamp=stamp,
     )
+    manifest = _write(root, "__manifest", rows)
     manifest = _publish(manifest, _version("node:Person", 3, 2))
-    review = manifest.create_branch("review/1", (None, 2))
-    fork = people.create_branch("review/1", (None, 3))
+    review = manifest.create_branch("review/1", (None, 2), storage_options=root.storage_options())
+    fork = people.create_branch("review/1", (None, 3), storage_options=root.storage_options())
     _add(fork, "dee")
     _publish(review, _version("node:Person", 4, 3, "review/1"))
     _add(people, "cyd")
     _publish(manifest, _version("node:Person", 4, 3))
-    _publish(lance.dataset(str(root / "__manifest")), _row("node:Gone", "table", location="nodes/gone"))
-    main = _publish(lance.dataset(str(root / "__manifest")), _version("node:Gone", 1, 0))
+    _publish(open_manifest(path), _row("node:Gone", "table", location="nodes/gone"))
+    main = _publish(open_manifest(path), _version("node:Gone", 1, 0))
     _publish(main, _row("node:Gone", "table_tombstone", version=1))
     if stamp < 3:
         _leave_runs(root)
@@ -61,8 +56,24 @@ def forge(path: str, stamp: int, *, with_log: bool = True) -> list[str]:
     return list(_COMMIT_IDS)
 
 
-def _create(path: Path, schema: pa.Schema) -> lance.LanceDataset:
-    return lance.write_dataset(schema.empty_table(), str(path), enable_stable_row_ids=True, data_storage_version="2.2")
+def open_manifest(path: str) -> lance.LanceDataset:
+    """The main line of a graph's manifest, as Lance has it."""
+    root = parse_root(path)
+    return lance.dataset(root.child("__manifest"), storage_options=root.storage_options())
+
+
+def _create(root: Root, location: str, schema: pa.Schema) -> lance.LanceDataset:
+    return _write(root, location, schema.empty_table())
+
+
+def _write(root: Root, location: str, rows: pa.Table) -> lance.LanceDataset:
+    return lance.write_dataset(
+        rows,
+        root.child(location),
+        enable_stable_row_ids=True,
+        data_storage_version="2.2",
+        storage_options=root.storage_options(),
+    )
 
 
 def _add(table: lance.LanceDataset, name: str) -> lance.LanceDataset:
@@ -108,15 +119,15 @@ def _rows(*rows: dict, stamp: int = 1) -> pa.Table:
     return pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema=schema)
 
 
-def _leave_runs(root: Path) -> None:
-    manifest = lance.dataset(str(root / "__manifest"))
-    run = manifest.create_branch("__run__01", (None, 2))
-    run.create_branch("__run__02", ("__run__01", 2))
+def _leave_runs(root: Root) -> None:
+    options = root.storage_options()
+    run = open_manifest(root.uri).create_branch("__run__01", (None, 2), storage_options=options)
+    run.create_branch("__run__02", ("__run__01", 2), storage_options=options)
     for name in ("_graph_runs.lance", "_graph_run_actors.lance"):
-        lance.write_dataset(pa.table({"run": ["01"]}), str(root / name))
+        _write(root, name, pa.table({"run": ["01"]}))
 
 
-def _log(root: Path) -> None:
+def _log(root: Root) -> None:
     rows = [
         (_COMMIT_IDS[0], None, 2, None, "act-ada", 1_000_000),
         (_COMMIT_IDS[1], "review/1", 3, _COMMIT_IDS[0], "act-dee", 2_000_000),
@@ -125,4 +136,4 @@ def _log(root: Path) -> None:
     names = ("graph_commit_id", "manifest_branch", "manifest_version", "parent_commit_id", "actor_id", "created_at")
     table = pa.Table.from_pylist([dict(zip(names, row)) for row in rows])
     nothing = pa.nulls(len(rows), pa.string())
-    lance.write_dataset(table.append_column("merged_parent_commit_id", nothing), str(root / "_graph_commits.lance"))
+    _write(root, "_graph_commits.lance", table.append_column("merged_parent_commit_id", nothing))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -17,8 +16,8 @@ from omnigraph.storage.uri import parse_root
 
 
 @pytest.fixture
-def tables(tmp_path: Path) -> TableStore:
-    return TableStore(parse_root(tmp_path))
+def tables(path: str) -> TableStore:
+    return TableStore(parse_root(path))
 
 
 def record(operation_id: str, kind: RecoveryKind = RecoveryKind.ROLLED_BACK, created_at: int = 1) -> RecoveryRecord:

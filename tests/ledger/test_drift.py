@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -15,15 +15,20 @@ from omnigraph.ledger.drift import drift_of, preserves_content
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, open_store
 from omnigraph.ledger.values import RECOVERY_ACTOR, WriterKind
-from tests.faults.harness import run_killed
 from tests.faults.invariants import check_history, check_pins_are_heads, observe
 from tests.faults.scenarios import work
 from tests.faults.writers import KNOWS, PERSON, content, edges_write, new_graph, put_friends, put_people
+from tests.ledger.places import new_graph_at
+from tests.ledger.processes import run_killed
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> GraphStore:
-    made = new_graph(str(tmp_path / "graph"))
+def store(path: str, new_place: Callable[[], str]) -> GraphStore:
+    return new_graph_at(path, fragmented, new_place)
+
+
+def fragmented(uri: str) -> GraphStore:
+    made = new_graph(uri)
     for number in range(3):
         put_people(made, {f"p{number}": number})
     return made

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from omnigraph.errors import BadRequest, NotFound
@@ -11,16 +9,15 @@ from omnigraph.ledger.audit import RecoveryKind
 from omnigraph.ledger.forcing import force_sidecar
 from omnigraph.ledger.store import GraphStore, open_store
 from omnigraph.ledger.values import WriterKind
-from tests.faults.harness import run_killed
 from tests.faults.invariants import check_history, check_pins_are_heads, observe
 from tests.faults.scenarios import work
-from tests.faults.writers import PERSON, content, new_graph, put_friends
+from tests.faults.writers import PERSON, content, put_friends
+from tests.ledger.processes import run_killed
 
 
 @pytest.fixture
-def refused(tmp_path: Path) -> GraphStore:
+def refused(store: GraphStore) -> GraphStore:
     """A graph with a dead writer whose tables somebody else committed to as well."""
-    store = new_graph(str(tmp_path / "graph"))
     run_killed(work, store.uri, "main", at="write.tables_committed")
     pin = store.snapshot().pin(PERSON)
     head = store.tables.head(pin.location)
@@ -48,8 +45,7 @@ def test_resolves_with_one_audit_row_and_the_next_write_works(refused: GraphStor
     put_friends(open_store(refused.uri), {"zoe": 1}, [("zoe", "ada")])
 
 
-def test_what_recovery_can_handle_is_left_to_recovery(tmp_path: Path) -> None:
-    store = new_graph(str(tmp_path / "graph"))
+def test_what_recovery_can_handle_is_left_to_recovery(store: GraphStore) -> None:
     run_killed(work, store.uri, "main", at="write.table_committed")
     before = observe(store)
     with pytest.raises(BadRequest, match="by itself"):

@@ -95,6 +95,11 @@ def test_bases_of_heads_covers_every_pair():
     assert bases_of_heads(g, ["x", "y", "z"]) == {"a", "b"}
 
 
+def test_bases_of_heads_covers_the_bases_of_a_criss_cross_and_their_own_base():
+    g = graph(("root",), ("a", "root"), ("b", "root"), ("c", "a", "b"), ("d", "b", "a"))
+    assert bases_of_heads(g, ["c", "d"]) == {"a", "b", "root"}
+
+
 def test_made_from_follows_merges():
     g = graph(("a",), ("b", "a"), ("x", "a"), ("y", "x"), ("m", "b", "y"), ("z", "b"))
     assert made_from(g, ["x", "nowhere"]) == {"x", "y", "m"}

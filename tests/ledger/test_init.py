@@ -1,7 +1,5 @@
 """`init`: refuses what is there, and a crash in the middle leaves either no graph or a whole one."""
 
-from pathlib import Path
-
 import pytest
 
 from omnigraph.diagnostics import SchemaError
@@ -9,13 +7,17 @@ from omnigraph.errors import BadRequest, NotFound
 from omnigraph.ledger.layout import INIT_MARKER, OWN_NAMES
 from omnigraph.ledger.store import create_store, open_store
 from omnigraph.ledger.values import WriterKind
-from tests.ledger.graphs import SCHEMA, add_people, finish, killed, people, start_child, tree
+from omnigraph.storage.constants import LOCKS_DIRECTORY
+from omnigraph.storage.objects import open_objects
+from omnigraph.storage.uri import parse_root
+from tests.faults.harness import answers_of
+from tests.ledger.graphs import SCHEMA, add_people, people
+from tests.ledger.places import everything_at
+from tests.ledger.processes import make_graph, run_killed
 
-INIT = "create_store(sys.argv[1], SCHEMA)"
 
-
-def test_a_new_graph_is_whole(anywhere):
-    store = create_store(anywhere, SCHEMA, actor="act-ada")
+def test_a_new_graph_is_whole(path):
+    store = create_store(path, SCHEMA, actor="act-ada")
     snapshot = store.snapshot()
     assert sorted(snapshot.tables) == ["edge:Knows", "node:Person"]
     assert {pin.location.split("/")[0] for pin in snapshot.tables.values()} == {"nodes", "edges"}
@@ -31,49 +33,48 @@ def test_a_new_graph_is_whole(anywhere):
         assert pin.owner == snapshot.branch.incarnation
 
 
-def test_two_graphs_have_different_ids(tmp_path):
-    stores = [create_store(tmp_path / name, SCHEMA) for name in ("a", "b")]
+def test_two_graphs_have_different_ids(new_place):
+    stores = [create_store(new_place(), SCHEMA) for _ in range(2)]
     assert stores[0].graph_id != stores[1].graph_id
     assert stores[0].branch("main").incarnation != stores[1].branch("main").incarnation
 
 
-def test_init_on_a_path_that_holds_a_graph_refuses(anywhere):
-    store = create_store(anywhere, SCHEMA)
+def test_init_on_a_path_that_holds_a_graph_refuses(path):
+    store = create_store(path, SCHEMA)
     add_people(store, "ada")
     with pytest.raises(BadRequest, match=r"there is a graph at .* already"):
-        create_store(anywhere, SCHEMA)
+        create_store(path, SCHEMA)
     assert people(store) == ["ada"]
 
 
 def test_init_does_not_touch_files_of_another_origin(path):
-    stranger = Path(path) / "nodes" / "cluster.yaml"
-    stranger.parent.mkdir(parents=True)
-    stranger.write_text("ours")
+    objects = open_objects(parse_root(path))
+    objects.put("nodes/cluster.yaml", b"ours")
     with pytest.raises(BadRequest, match="is not empty: nodes would be used"):
         create_store(path, SCHEMA)
-    assert {name: data for name, data in tree(path).items() if not name.startswith("__locks")} == {
-        "nodes/cluster.yaml": b"ours"
-    }
+    left = [entry.path for entry in objects.list("") if not entry.path.startswith(f"{LOCKS_DIRECTORY}/")]
+    assert left == ["nodes/cluster.yaml"]
+    assert objects.get("nodes/cluster.yaml")[0] == b"ours"
 
 
 def test_init_beside_other_files_is_fine(path):
-    Path(path).mkdir()
-    (Path(path) / "people.jsonl").write_text("{}")
+    objects = open_objects(parse_root(path))
+    objects.put("people.jsonl", b"{}")
     create_store(path, SCHEMA)
-    assert (Path(path) / "people.jsonl").read_text() == "{}"
+    assert objects.get("people.jsonl")[0] == b"{}"
 
 
 def test_a_schema_that_does_not_compile_makes_nothing(path):
     with pytest.raises(SchemaError):
         create_store(path, "node Person {")
-    assert not Path(path).exists()
+    assert not everything_at(path)
 
 
 @pytest.mark.parametrize(
     "failpoint", ["init.marked", "init.schema", "init.table", "init.manifest", "init.log", "init.ref"]
 )
 def test_killed_in_the_middle_there_is_no_graph_or_a_whole_one(path, failpoint):
-    killed(start_child(INIT, path, failpoints=f"{failpoint}=kill"))
+    run_killed(make_graph, path, at=failpoint)
     if failpoint == "init.ref":
         with pytest.raises(BadRequest, match="there is a graph"):
             create_store(path, SCHEMA)
@@ -85,29 +86,22 @@ def test_killed_in_the_middle_there_is_no_graph_or_a_whole_one(path, failpoint):
         other = SCHEMA.replace("Knows", "Likes")
         store = create_store(path, other)
         assert "edge:Likes" in store.snapshot().tables
-        assert not any("Knows" in str(data) for name, data in tree(path).items() if name.startswith("_schema"))
+        schemas = [entry.path for entry in store.objects.list("") if entry.path.startswith("_schema")]
+        assert schemas
+        assert not any(b"Knows" in store.objects.get(schema)[0] for schema in schemas)
     add_people(store, "ada")
     assert people(open_store(path)) == ["ada"]
 
 
-def test_of_processes_that_init_one_path_at_once_exactly_one_succeeds(anywhere):
-    code = """
-from omnigraph.errors import BadRequest
-try:
-    create_store(sys.argv[1], SCHEMA)
-    print("made")
-except BadRequest:
-    print("refused")
-"""
-    children = [start_child(code, anywhere) for _ in range(3)]
-    said = sorted(finish(child).strip() for child in children)
+def test_of_processes_that_init_one_path_at_once_exactly_one_succeeds(path):
+    said = sorted(answers_of(make_graph, [(path,)] * 3))
     assert said == ["made", "refused", "refused"]
-    store = open_store(anywhere)
+    store = open_store(path)
     add_people(store, "ada")
     assert people(store) == ["ada"]
 
 
 def test_what_init_makes_is_listed(path):
     create_store(path, SCHEMA)
-    made = {entry.name for entry in Path(path).iterdir()}
-    assert made - {"__locks"} <= set(OWN_NAMES)
+    made = {name.partition("/")[0] for name in everything_at(path)}
+    assert made - {LOCKS_DIRECTORY} <= set(OWN_NAMES)

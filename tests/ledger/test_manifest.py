@@ -7,10 +7,10 @@ from omnigraph.ledger import branches
 from omnigraph.ledger.manifest_rows import KEY_COLUMN, MANIFEST, SCHEMA
 from omnigraph.ledger.publish import Publication, publish
 from omnigraph.ledger.stamp import CURRENT, STAMP_KEY, read_stamp
-from omnigraph.ledger.store import create_store, open_store
+from omnigraph.ledger.store import open_store
 from omnigraph.storage.lance_errors import TableNotFound
 from tests.ledger.graphs import KNOWS, PERSON, add_people, counted, draft, moved, publish_move
-from tests.ledger.graphs import SCHEMA as PG
+from tests.ledger.places import is_on_s3
 
 
 def rows(store, lance_branch=None):
@@ -22,15 +22,19 @@ def stamped(store, stamp, lance_branch=None):
     store.tables.commit_staged(store.tables.stage_schema_metadata(head, {STAMP_KEY: str(stamp)}), "test")
 
 
-def test_there_is_one_current_row_per_table_and_one_head_whatever_the_history(graph):
-    for _ in range(12):
+def test_there_is_one_current_row_per_table_and_one_head_whatever_the_history(graph, path):
+    publishes = 4 if is_on_s3(path) else 12
+    for _ in range(publishes):
         publish_move(graph)
     publish_move(graph, table_key=KNOWS)
     found = rows(graph)
     assert sorted(row[KEY_COLUMN] for row in found) == sorted({row[KEY_COLUMN] for row in found})
     assert [row["object_type"] for row in found].count("graph_head") == 1
     assert [row["object_type"] for row in found].count("table_version") == 2
-    assert {row["table_key"]: row["table_version"] for row in found if row["table_key"]} == {PERSON: 13, KNOWS: 2}
+    assert {row["table_key"]: row["table_version"] for row in found if row["table_key"]} == {
+        PERSON: publishes + 1,
+        KNOWS: 2,
+    }
 
 
 def test_a_new_manifest_has_the_stamp_and_the_primary_key(graph):
@@ -40,11 +44,10 @@ def test_a_new_manifest_has_the_stamp_and_the_primary_key(graph):
     assert schema.names == SCHEMA.names
 
 
-def test_a_state_read_from_disk_equals_the_one_that_was_published(anywhere):
-    store = create_store(anywhere, PG)
-    publish_move(store)
-    published = store.manifest.read(store.branch("main"))
-    other = open_store(anywhere, read_only=True)
+def test_a_state_read_from_the_store_equals_the_one_that_was_published(graph, path):
+    publish_move(graph)
+    published = graph.manifest.read(graph.branch("main"))
+    other = open_store(path, read_only=True)
     read = other.manifest.read(other.branch("main"))
     assert (read.head, read.tables, read.table) == (published.head, published.tables, published.table)
     assert read.head.manifest_version == read.version

@@ -1,8 +1,5 @@
 """The internal schema stamp: forged old graphs are read as they are, and walked forward by an open for writing."""
 
-from pathlib import Path
-
-import lance
 import pytest
 
 from omnigraph.failpoints import FailpointError, active
@@ -11,10 +8,13 @@ from omnigraph.ledger.manifest_rows import KEY_COLUMN, MANIFEST
 from omnigraph.ledger.snapshots import entity
 from omnigraph.ledger.stamp import CURRENT, read_stamp
 from omnigraph.ledger.store import open_store
-from tests.ledger.graphs import KNOWS, PERSON, add_people, finish, killed, people, start_child, tree
-from tests.ledger.old_graphs import KNOWS_AT, PERSON_AT, forge
-
-OPEN = "open_store(sys.argv[1])"
+from omnigraph.storage.objects import open_objects
+from omnigraph.storage.uri import parse_root
+from tests.faults.harness import answers_of
+from tests.ledger.graphs import KNOWS, PERSON, add_people, people
+from tests.ledger.old_graphs import KNOWS_AT, PERSON_AT, forge, open_manifest
+from tests.ledger.places import everything_at
+from tests.ledger.processes import open_graph, run_killed
 
 
 def assert_current(path, commit_ids):
@@ -32,7 +32,8 @@ def assert_current(path, commit_ids):
         assert kinds == ["graph_head", "table_version", "table_version"], "history is collapsed to current rows"
     assert [fork.name for fork in store.tables.list_forks(MANIFEST)] == ["review/1"]
     assert {key: pin.location for key, pin in store.snapshot().tables.items()} == {PERSON: PERSON_AT, KNOWS: KNOWS_AT}
-    assert not (Path(path) / "_graph_runs.lance").exists() or not list((Path(path) / "_graph_runs.lance").rglob("*.*"))
+    assert not store.objects.exists("_graph_runs.lance")
+    assert not store.objects.exists("_graph_run_actors.lance")
     review = store.branch("review/1")
     assert (review.source_branch, review.source_incarnation) == ("main", store.branch("main").incarnation)
     if commit_ids:
@@ -60,7 +61,7 @@ def assert_writable(path):
 @pytest.mark.parametrize("stamp", [1, 2, 3])
 def test_a_read_only_open_reads_an_old_graph_as_it_is(path, stamp):
     first, on_review, on_main = forge(path, stamp)
-    before = tree(path)
+    before = everything_at(path)
     store = open_store(path, read_only=True)
     assert people(store) == ["ada", "bob", "cyd"]
     assert people(store, "review/1") == ["ada", "bob", "dee"]
@@ -71,7 +72,7 @@ def test_a_read_only_open_reads_an_old_graph_as_it_is(path, stamp):
     assert [c.graph_commit_id for c in store.commits.log(on_main)] == [on_main, first]
     assert entity(store, "Person", "dee", "review/1")["name"] == "dee"
     store.complete_log()
-    assert tree(path) == before
+    assert everything_at(path) == before
 
 
 @pytest.mark.parametrize("stamp", [1, 2, 3])
@@ -80,9 +81,9 @@ def test_an_open_for_writing_walks_it_forward(path, stamp, with_log):
     commit_ids = forge(path, stamp, with_log=with_log)
     open_store(path)
     assert_current(path, commit_ids if with_log else [])
-    before = tree(path)
+    before = everything_at(path)
     open_store(path)
-    assert tree(path) == before, "a second open changes nothing"
+    assert everything_at(path) == before, "a second open changes nothing"
     assert_writable(path)
 
 
@@ -91,18 +92,18 @@ def test_each_step_does_its_own_part_only(path):
     forge(path, 1)
     with active("migrate.line", "raise:2"), pytest.raises(FailpointError):
         open_store(path)
-    manifest = lance.dataset(f"{path}/{MANIFEST}")
+    manifest = open_manifest(path)
     assert read_stamp(manifest.schema) == 2
     assert manifest.schema.field(KEY_COLUMN).metadata == {b"lance-schema:unenforced-primary-key": b"true"}
     assert "__run__01" in manifest.branches.list()
     with active("migrate.line", "raise:2"), pytest.raises(FailpointError):
         open_store(path)
-    manifest = lance.dataset(f"{path}/{MANIFEST}")
+    manifest = open_manifest(path)
     assert read_stamp(manifest.schema) == 3
     assert list(manifest.branches.list()) == ["review/1"]
-    assert not (Path(path) / "_refs").exists()
+    assert not open_objects(parse_root(path)).exists("_refs")
     open_store(path)
-    assert read_stamp(lance.dataset(f"{path}/{MANIFEST}").schema) == 4
+    assert read_stamp(open_manifest(path).schema) == 4
 
 
 def test_run_names_are_ordinary_after_the_migration(path):
@@ -114,11 +115,11 @@ def test_run_names_are_ordinary_after_the_migration(path):
 
 
 @pytest.mark.parametrize(
-    "failpoint", ["migrate.line=kill", "migrate.line=kill:5", "migrate.refs=kill", "migrate.log=kill"]
+    ("failpoint", "hit"), [("migrate.line", 1), ("migrate.line", 5), ("migrate.refs", 1), ("migrate.log", 1)]
 )
-def test_killed_in_the_middle_it_reads_on_and_the_next_open_finishes(path, failpoint):
+def test_killed_in_the_middle_it_reads_on_and_the_next_open_finishes(path, failpoint, hit):
     commit_ids = forge(path, 1)
-    killed(start_child(OPEN, path, failpoints=failpoint))
+    run_killed(open_graph, path, at=failpoint, hit=hit)
     half = open_store(path, read_only=True)
     assert people(half) == ["ada", "bob", "cyd"]
     assert people(half, "review/1") == ["ada", "bob", "dee"]
@@ -130,8 +131,6 @@ def test_killed_in_the_middle_it_reads_on_and_the_next_open_finishes(path, failp
 
 def test_processes_that_migrate_at_once_all_succeed(path):
     commit_ids = forge(path, 1)
-    children = [start_child(OPEN, path) for _ in range(3)]
-    for child in children:
-        finish(child)
+    answers_of(open_graph, [(path,)] * 3)
     assert_current(path, commit_ids)
     assert_writable(path)

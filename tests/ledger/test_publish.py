@@ -10,8 +10,11 @@ from omnigraph.config import override
 from omnigraph.errors import RowLevelCasContention, TableMoved
 from omnigraph.ledger.manifest_rows import KEY_COLUMN, MANIFEST
 from omnigraph.ledger.publish import Publication, publish
-from omnigraph.ledger.store import create_store, open_store
-from tests.ledger.graphs import KNOWS, PERSON, SCHEMA, draft, finish, moved, publish_move, start_child
+from omnigraph.ledger.store import open_store
+from tests.faults.harness import answers_of
+from tests.ledger.graphs import KNOWS, PERSON, draft, moved, publish_move
+from tests.ledger.places import is_on_s3
+from tests.ledger.processes import publish_rounds
 
 
 def attempt(store, base, table_key=PERSON):
@@ -145,7 +148,7 @@ def race(store, rounds, wins, name, barrier):
 
 @pytest.mark.parametrize("shared", [True, False], ids=["one-handle", "eight-handles"])
 def test_eight_threads_have_exactly_one_winner_per_round(graph, path, shared):
-    rounds, threads = 8, 8
+    rounds, threads = 2 if is_on_s3(path) else 8, 8
     wins = {version: [] for version in range(1, rounds + 1)}
     barrier = threading.Barrier(threads)
     stores = [graph if shared else open_store(path) for _ in range(threads)]
@@ -159,33 +162,10 @@ def test_eight_threads_have_exactly_one_winner_per_round(graph, path, shared):
     assert_consistent(graph)
 
 
-RACER = """
-import time
-from omnigraph.errors import TableMoved
-from omnigraph.ledger.publish import Publication, publish
-store = open_store(sys.argv[1])
-for version in range(1, int(sys.argv[2]) + 1):
-    base = store.snapshot()
-    while base.pin(PERSON).version < version:
-        time.sleep(0.005)
-        base = store.snapshot()
-    pin = base.pin(PERSON)
-    if pin.version > version:
-        continue
-    try:
-        publish(store, base.branch, Publication(draft(base), updates=(moved(pin),)), expected={PERSON: pin})
-        print(version)
-    except TableMoved:
-        pass
-"""
-
-
-def test_four_processes_have_exactly_one_winner_per_round(anywhere):
-    rounds = 12 if not anywhere.startswith("s3") else 3
-    store = create_store(anywhere, SCHEMA)
-    children = [start_child(RACER, anywhere, str(rounds)) for _ in range(4)]
-    won = Counter(int(line) for child in children for line in finish(child).split())
+def test_four_processes_have_exactly_one_winner_per_round(graph, path):
+    rounds = 3 if is_on_s3(path) else 12
+    won = Counter(number for mine in answers_of(publish_rounds, [(path, rounds)] * 4) for number in mine)
     assert won == dict.fromkeys(range(1, rounds + 1), 1)
-    assert store.snapshot().pin(PERSON).version == rounds + 1
-    store.complete_log()
-    assert_consistent(store)
+    assert graph.snapshot().pin(PERSON).version == rounds + 1
+    graph.complete_log()
+    assert_consistent(graph)

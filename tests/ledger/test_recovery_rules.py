@@ -22,7 +22,7 @@ from omnigraph.ledger.sidecars import Sidecar
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, open_store
 from omnigraph.ledger.values import RECOVERY_ACTOR, Snapshot, TablePin, WriterKind
-from tests.faults.harness import NotReached, join, run_killed, start_child, wait_for
+from tests.faults.harness import NotReached, join, start_child, wait_for
 from tests.faults.invariants import check_history, check_invariants, check_pins_are_heads, observe
 from tests.faults.scenarios import work
 from tests.faults.writers import (
@@ -31,16 +31,11 @@ from tests.faults.writers import (
     PERSON,
     content,
     edges_write,
-    new_graph,
     people_write,
     put_friends,
     put_people,
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> GraphStore:
-    return new_graph(str(tmp_path / "graph"))
+from tests.ledger.processes import run_killed
 
 
 def crash(store: GraphStore, at: str, branch: str = "main", hit: int = 1) -> Sidecar:
@@ -373,7 +368,7 @@ class TestLiveWriters:
         operation_id = store.sidecars.list()[0]
         written = store.objects.get(f"__recovery/{operation_id}.json")
         assert heal(store).live == (operation_id,)
-        with override(lease_wait_seconds=0.2):
+        with override(lease_wait_seconds=0.2, lease_seconds=0.0):
             assert recover_all(store).live == (operation_id,)
         assert store.objects.get(f"__recovery/{operation_id}.json") == written
         gate.touch()

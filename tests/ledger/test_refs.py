@@ -13,8 +13,8 @@ from omnigraph.storage.uri import parse_root
 
 
 @pytest.fixture
-def refs(anywhere):
-    return Refs(open_objects(parse_root(anywhere)))
+def refs(path):
+    return Refs(open_objects(parse_root(path)))
 
 
 def ref(name, incarnation="i1"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 import orjson
 import pytest
@@ -12,15 +11,10 @@ from omnigraph.errors import RecoveryRequired
 from omnigraph.failpoints import FailpointError, active
 from omnigraph.ledger.audit import RecoveryKind
 from omnigraph.ledger.store import GraphStore, open_store
-from tests.faults.harness import run_killed
 from tests.faults.invariants import check_history, check_pins_are_heads, observe
 from tests.faults.scenarios import work
-from tests.faults.writers import PERSON, content, new_graph, put_people
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> GraphStore:
-    return new_graph(str(tmp_path / "graph"))
+from tests.faults.writers import PERSON, content, put_people
+from tests.ledger.processes import run_killed
 
 
 def people(store: GraphStore) -> set[object]:

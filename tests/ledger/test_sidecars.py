@@ -89,8 +89,8 @@ def example(operation_id: str = "01JZ0000000000000000000000") -> Sidecar:
 
 
 @pytest.fixture
-def objects() -> ObjectStore:
-    return open_objects(parse_root(f"memory://sidecars-{next(numbers)}"))
+def objects(path: str) -> ObjectStore:
+    return open_objects(parse_root(path))
 
 
 @settings(max_examples=150, deadline=None)

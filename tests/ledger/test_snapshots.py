@@ -8,27 +8,26 @@ from omnigraph.ledger.manifest_rows import MANIFEST
 from omnigraph.ledger.publish import Publication, publish
 from omnigraph.ledger.refs import TagRef
 from omnigraph.ledger.snapshots import entity, table_of
-from omnigraph.ledger.store import create_store, open_store
+from omnigraph.ledger.store import open_store
 from omnigraph.schema.compile import compile_schema
 from tests.ledger.graphs import PERSON, SCHEMA, add_people, counted, draft, people, publish_move
 
 
-def test_every_kind_of_target(anywhere):
-    store = create_store(anywhere, SCHEMA)
-    first = add_people(store, "ada")
-    second = add_people(store, "bob")
-    branches.create_branch(store, "review/1")
-    third = add_people(store, "cyd", branch="review/1")
-    store.refs.create_tag(TagRef("v1", first.graph_commit_id))
-    assert people(store) == people(store, "main") == people(store, second.graph_commit_id) == ["ada", "bob"]
-    assert people(store, "review/1") == people(store, third.graph_commit_id) == ["ada", "bob", "cyd"]
+def test_every_kind_of_target(graph):
+    first = add_people(graph, "ada")
+    second = add_people(graph, "bob")
+    branches.create_branch(graph, "review/1")
+    third = add_people(graph, "cyd", branch="review/1")
+    graph.refs.create_tag(TagRef("v1", first.graph_commit_id))
+    assert people(graph) == people(graph, "main") == people(graph, second.graph_commit_id) == ["ada", "bob"]
+    assert people(graph, "review/1") == people(graph, third.graph_commit_id) == ["ada", "bob", "cyd"]
     assert (
-        people(store, "v1") == people(store, 2) == people(store, "2") == people(store, first.graph_commit_id) == ["ada"]
+        people(graph, "v1") == people(graph, 2) == people(graph, "2") == people(graph, first.graph_commit_id) == ["ada"]
     )
-    assert people(store, 1) == []
-    assert people(store, third.manifest_version, branch="review/1") == ["ada", "bob", "cyd"]
-    assert people(store, first.graph_commit_id.lower()) == ["ada"]
-    assert store.snapshot("review/1").head == third
+    assert people(graph, 1) == []
+    assert people(graph, third.manifest_version, branch="review/1") == ["ada", "bob", "cyd"]
+    assert people(graph, first.graph_commit_id.lower()) == ["ada"]
+    assert graph.snapshot("review/1").head == third
 
 
 def test_a_manifest_version_from_before_the_branch_is_that_of_its_source(graph):
@@ -113,18 +112,17 @@ def test_the_commits_of_a_deleted_branch_stay_readable_while_its_rows_are_there(
         graph.snapshot("b")
 
 
-def test_entity_reads_one_row_of_one_table_at_any_target(anywhere):
-    store = create_store(anywhere, SCHEMA)
-    commit = add_people(store, "ada")
-    branches.create_branch(store, "b")
-    add_people(store, "bob", branch="b")
-    assert entity(store, "Person", "ada") == {"id": "ada", "name": "ada", "age": None}
-    assert entity(store, "Person", "bob") is None
-    assert entity(store, "node:Person", "bob", "b")["name"] == "bob"
-    assert entity(store, "Person", "ada", 1) is None
-    assert entity(store, "Knows", "nothing", commit.graph_commit_id) is None
+def test_entity_reads_one_row_of_one_table_at_any_target(graph):
+    commit = add_people(graph, "ada")
+    branches.create_branch(graph, "b")
+    add_people(graph, "bob", branch="b")
+    assert entity(graph, "Person", "ada") == {"id": "ada", "name": "ada", "age": None}
+    assert entity(graph, "Person", "bob") is None
+    assert entity(graph, "node:Person", "bob", "b")["name"] == "bob"
+    assert entity(graph, "Person", "ada", 1) is None
+    assert entity(graph, "Knows", "nothing", commit.graph_commit_id) is None
     with pytest.raises(NotFound, match="did you mean `Person`"):
-        entity(store, "Persom", "ada")
+        entity(graph, "Persom", "ada")
 
 
 def test_entity_opens_the_manifest_and_one_table(graph, path):

@@ -1,40 +1,48 @@
 """Opening a graph: what is there, what is not, and a read-only open that writes not one byte."""
 
+from pathlib import Path
+
 import pytest
 
 from omnigraph.errors import BadRequest, NotFound
 from omnigraph.ledger import branches
 from omnigraph.ledger.snapshots import entity
-from omnigraph.ledger.store import create_store, open_store
-from tests.ledger.graphs import SCHEMA, add_people, people, publish_move, tree
+from omnigraph.ledger.store import open_store
+from tests.ledger.graphs import add_people, people, publish_move
+from tests.ledger.places import everything_at
 
 
-def test_a_graph_comes_back_from_every_kind_of_store(anywhere):
-    made = create_store(anywhere, SCHEMA)
-    add_people(made, "ada")
-    with open_store(anywhere) as store:
-        assert store.graph_id == made.graph_id
+def test_a_graph_comes_back_from_every_kind_of_store(graph, path):
+    add_people(graph, "ada")
+    with open_store(path) as store:
+        assert store.graph_id == graph.graph_id
         assert people(store) == ["ada"]
         assert store.catalog(store.snapshot().schema_digest).node("Person") is not None
 
 
-def test_there_is_no_graph_where_none_was_made(anywhere):
+def test_there_is_no_graph_where_none_was_made(path):
     for read_only in (True, False):
         with pytest.raises(NotFound, match="omnigraph init"):
-            open_store(anywhere, read_only=read_only)
+            open_store(path, read_only=read_only)
 
 
-def test_looking_for_a_graph_makes_nothing(tmp_path):
+def test_looking_for_a_graph_makes_nothing(path):
     with pytest.raises(NotFound):
-        open_store(tmp_path / "nowhere", read_only=True)
-    assert not (tmp_path / "nowhere").exists()
+        open_store(path, read_only=True)
+    assert not everything_at(path)
+
+
+def test_looking_for_a_graph_makes_no_directory(local_path):
+    with pytest.raises(NotFound):
+        open_store(local_path, read_only=True)
+    assert not Path(local_path).exists()
 
 
 def test_a_read_only_open_and_every_read_change_not_one_byte(graph, path):
     first = add_people(graph, "ada")
     branches.create_branch(graph, "b")
     add_people(graph, "bob", branch="b")
-    before = tree(path)
+    before = everything_at(path)
     store = open_store(path, read_only=True)
     people(store, "b")
     people(store, first.graph_commit_id)
@@ -42,7 +50,7 @@ def test_a_read_only_open_and_every_read_change_not_one_byte(graph, path):
     store.commits.log(store.snapshot("b").head.graph_commit_id)
     branches.list_branches(store)
     store.close()
-    assert tree(path) == before
+    assert everything_at(path) == before
 
 
 def test_a_read_only_handle_refuses_to_write(graph, path):

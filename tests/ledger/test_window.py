@@ -16,6 +16,7 @@ from omnigraph.storage.leases import Leases
 from omnigraph.storage.objects import open_objects
 from omnigraph.storage.uri import parse_root
 from tests.faults.harness import join, start_child, wait_for
+from tests.ledger.places import is_on_s3, let_leases_run_out
 
 MAIN = BranchRef("main", "01M", None)
 OTHER = BranchRef("other", "01N", "b-01N")
@@ -27,8 +28,8 @@ def windows_at(path: str) -> CommitWindows:
 
 
 @pytest.fixture
-def windows(tmp_path: Path) -> Iterator[CommitWindows]:
-    yield windows_at(str(tmp_path))
+def windows(path: str) -> Iterator[CommitWindows]:
+    yield windows_at(path)
     assert not window_module._locks
 
 
@@ -45,8 +46,8 @@ def test_the_same_table_of_the_same_branch_is_exclusive(windows: CommitWindows) 
         pass
 
 
-def test_two_handles_of_one_graph_share_their_locks(windows: CommitWindows, tmp_path: Path) -> None:
-    again = windows_at(str(tmp_path))
+def test_two_handles_of_one_graph_share_their_locks(windows: CommitWindows, path: str) -> None:
+    again = windows_at(path)
     with windows.enter(MAIN, ["node:A"]), pytest.raises(Busy), again.enter(MAIN, ["node:A"], wait=0.05):
         pass
 
@@ -65,12 +66,13 @@ def test_schema_key_is_exclusive(windows: CommitWindows) -> None:
         pass
 
 
-def test_locks_are_taken_in_sorted_order_so_nobody_deadlocks(windows: CommitWindows) -> None:
+def test_locks_are_taken_in_sorted_order_so_nobody_deadlocks(windows: CommitWindows, path: str) -> None:
+    rounds = 5 if is_on_s3(path) else 30
     keys = ["node:A", "node:B", "node:C"]
     inside = []
 
     def work(order: list[str]) -> None:
-        for _ in range(30):
+        for _ in range(rounds):
             with windows.enter(MAIN, order):
                 inside.append(1)
                 assert len(inside) == 1
@@ -91,7 +93,7 @@ def test_a_failure_inside_gives_everything_back(windows: CommitWindows) -> None:
         pass
 
 
-def test_a_lost_lease_is_found_out(windows: CommitWindows, tmp_path: Path) -> None:
+def test_a_lost_lease_is_found_out(windows: CommitWindows) -> None:
     with windows.enter(MAIN, ["node:A"]) as window:
         window.check()
         window.lease.release()
@@ -104,9 +106,11 @@ def hold_window(path: str) -> None:
         pass
 
 
-def test_a_live_process_keeps_its_window_and_a_dead_one_frees_it(windows: CommitWindows, tmp_path: Path) -> None:
+def test_a_live_process_keeps_its_window_and_a_dead_one_frees_it(
+    windows: CommitWindows, path: str, tmp_path: Path
+) -> None:
     gate = tmp_path / "gate"
-    child = start_child(hold_window, str(tmp_path), failpoints_on={"window.entered": f"pause:{gate}"})
+    child = start_child(hold_window, path, failpoints_on={"window.entered": f"pause:{gate}"})
     wait_for(Path(f"{gate}.reached"))
     with pytest.raises(Busy, match="branch `main`"), windows.enter(MAIN, ["node:B"], wait=0.1):
         pass
@@ -114,6 +118,8 @@ def test_a_live_process_keeps_its_window_and_a_dead_one_frees_it(windows: Commit
         pass
     child.kill()
     join(child)
+    assert child.pid is not None
+    let_leases_run_out(path, child.pid)
     with windows.enter(MAIN, ["node:A"], wait=0.5):
         pass
 
