@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from omnigraph.ledger.history import CommitGraph
 from omnigraph.ledger.values import GraphCommit, WriterKind
-from omnigraph.maintain.retention import Retention, bases_to_keep, heads_since, kept_of_branch
+from omnigraph.maintain.retention import Retention, heads_since, kept_of_branch
 
 
 def commit(name: str, parent: str | None = None, merged: str | None = None, at: float = 0.0) -> GraphCommit:
@@ -45,16 +45,3 @@ def test_the_head_always_stays() -> None:
 
 def test_heads_since_include_the_one_that_was_head_at_that_time() -> None:
     assert heads_since(LINE, "c", 25.0) == {"c", "b"}
-
-
-def test_bases_of_a_criss_cross_and_their_own_base_stay() -> None:
-    graph = CommitGraph(
-        [
-            commit("root"),
-            commit("a", "root"),
-            commit("b", "root"),
-            commit("c", "a", "b"),
-            commit("d", "b", "a"),
-        ]
-    )
-    assert bases_to_keep(graph, ["c", "d"]) == {"a", "b", "root"}

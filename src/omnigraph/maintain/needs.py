@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from omnigraph.errors import HistoryGap
 from omnigraph.ledger.attempts import WRITER_LEASE_PREFIX
 from omnigraph.ledger.completion import complete_from
-from omnigraph.ledger.history import CommitGraph
+from omnigraph.ledger.history import CommitGraph, bases_of_heads
 from omnigraph.ledger.manifest import ManifestState
 from omnigraph.ledger.manifest_rows import MANIFEST
 from omnigraph.ledger.snapshots import get_commit, of_commit
 from omnigraph.ledger.values import BranchRef, TablePin
-from omnigraph.maintain.retention import Retention, bases_to_keep, heads_since, kept_of_branch
+from omnigraph.maintain.retention import Retention, heads_since, kept_of_branch
 from omnigraph.storage.constants import LEASE_CLOCK_SKEW_SECONDS
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def collect(store: GraphStore, before: Heads, retention: Retention, now: float) 
     heads = read_heads(store)
     graph = store.commits.graph()
     certain = set(heads.commits) | set(before.commits) | _tagged(store)
-    certain |= bases_to_keep(graph, heads.commits)
+    certain |= bases_of_heads(graph, heads.commits)
     for ref, state in heads.states.values():
         head = state.head.graph_commit_id
         known = before.states.get(ref.incarnation)

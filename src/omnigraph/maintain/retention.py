@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
 from omnigraph.errors import BadRequest
-from omnigraph.ledger.history import CommitGraph, ancestors, first_parents, merge_bases
+from omnigraph.ledger.history import CommitGraph, ancestors, first_parents
 
 FEWEST_KEPT = 3
 """Commits of each branch that stay unless forced: recovery may need the version before the newest one."""
@@ -59,19 +58,4 @@ def heads_since(graph: CommitGraph, head: str, since: float) -> set[str]:
         found.add(commit.graph_commit_id)
         if commit.created_at < since * 1e6:
             break
-    return found
-
-
-def bases_to_keep(graph: CommitGraph, heads: Iterable[str]) -> set[str]:
-    """What merges between live branches compare with: common ancestors and, after a criss-cross, those of them too."""
-    found: set[str] = set()
-    ordered = sorted(set(heads))
-    pairs = [(left, right) for index, left in enumerate(ordered) for right in ordered[index + 1 :]]
-    seen = set(pairs)
-    while pairs:
-        bases = merge_bases(graph, *pairs.pop())
-        found.update(bases)
-        deeper = {(left, right) for left in bases for right in bases if left < right} - seen
-        seen |= deeper
-        pairs += sorted(deeper)
     return found
