@@ -76,10 +76,16 @@ def test_a_dry_run_shows_the_rows_and_writes_nothing(uri: str) -> None:
         assert graph.head() == head
 
 
-def test_conflicts_end_with_their_own_exit_code_and_all_of_them(uri: str) -> None:
+def test_conflicts_end_with_their_own_exit_code_and_show_what_differs(uri: str, tmp_path: Path) -> None:
     done = command("branch", "merge", "clash", uri)
     assert done.returncode == 3
-    assert "DivergentUpdate node:Person b" in done.stdout + done.stderr
+    assert "DivergentUpdate node:Person b" in done.stderr
+    assert "age: base 1, source 8, target 9" in done.stderr
+    answers = tmp_path / "answers.json"
+    answers.write_text('{"node:Person": {"b": {"age": 5}}}')
+    done = command("branch", "merge", "clash", uri, "--resolve", str(answers), "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "age: 9 -> 5" in done.stdout
     found = json.loads(command("branch", "merge", "clash", uri, "--dry-run", "--json").stdout)
     (conflict,) = found["merge_conflicts"]
     assert conflict["kind"] == "divergent_update"

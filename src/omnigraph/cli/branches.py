@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json as json_module
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -86,6 +88,10 @@ def merge(
     strategy: Annotated[
         str | None, typer.Option("--strategy", help="ours or theirs, for rows that both sides changed.")
     ] = None,
+    resolve: Annotated[
+        Path | None,
+        typer.Option("--resolve", help="A JSON file with answers for single rows; see the page on merging."),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would happen and write nothing.")] = False,
     delete_branch: Annotated[bool, typer.Option("--delete-branch", help="Delete the source afterwards.")] = False,
     engine: Engine = "auto",
@@ -103,7 +109,13 @@ def merge(
     out.echo_write(f"merge {source} into {into} of {target}{' (dry run)' if dry_run else ''}")
     with og.open(target, actor=actor, read_only=dry_run) as graph:
         result = graph.merge(
-            source, into, strategy=strategy, dry_run=dry_run, delete_source=delete_branch, engine=engine
+            source,
+            into,
+            strategy=strategy,
+            resolutions=read_answers(resolve) if resolve else None,
+            dry_run=dry_run,
+            delete_source=delete_branch,
+            engine=engine,
         )
         if json and dry_run:
             print_json(result.to_json(), result.tables, result.changes)
@@ -115,9 +127,28 @@ def merge(
         raise typer.Exit(3)
 
 
+def read_answers(path: Path) -> dict[tuple[str, str], Any]:
+    """Answers for single rows: a JSON object of table keys, each an object of row ids and what becomes of the row."""
+    from omnigraph.errors import BadRequest
+
+    try:
+        found = json_module.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadRequest(f"--resolve: {path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise BadRequest(f"--resolve: {path} is no JSON: {error}") from error
+    if not isinstance(found, dict) or not all(isinstance(rows, dict) for rows in found.values()):
+        raise BadRequest(
+            f'--resolve: {path} is an object such as {{"node:Person": {{"ada": "theirs", "alan": {{"age": 40}}, '
+            '"grace": null}}: ours, theirs, the values of a row, or null to delete it'
+        )
+    return {(table_key, row_id): answer for table_key, rows in found.items() for row_id, answer in rows.items()}
+
+
 def show_merge(out: Output, result: MergeResult) -> None:
     """What a merge did, or would do, for people: a dry run shows the rows too."""
     from omnigraph.cli.changes import print_rows
+    from omnigraph.merge.conflicts import described
 
     out.table(
         ("table", "inserts", "updates", "deletes"),
@@ -125,8 +156,9 @@ def show_merge(out: Output, result: MergeResult) -> None:
         empty="no rows change",
     )
     print_rows(result.changes)
-    for conflict in result.conflicts:
-        out.say(f"{conflict.kind.value} {conflict.table_key} {conflict.row_id or ''}: {conflict.message}")
+    if result.conflicts:
+        noun = "conflict" if len(result.conflicts) == 1 else "conflicts"
+        out.say(f"{len(result.conflicts)} {noun}\n{described(result.conflicts)}")
     commit = f", commit {result.commit.graph_commit_id}" if result.commit else ""
     out.say(f"{result.outcome.value}{' (dry run)' if result.dry_run else ''}{commit}")
     if result.source_deleted:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from omnigraph.errors import BadRequest
-from omnigraph.merge.plain import plain_row
+from omnigraph.merge.plain import plain_row, plain_value
 from omnigraph.schema.catalog import GraphType
 
 
@@ -40,6 +41,18 @@ class MergeConflict:
     source: dict[str, Any] | None = None
     target: dict[str, Any] | None = None
 
+    def differing(self) -> tuple[tuple[str, dict[str, Any]], ...]:
+        """Each field that is not the same in every version of the row there is, with its values by version."""
+        versions = {"base": self.base, "source": self.source, "target": self.target}
+        rows = {name: row for name, row in versions.items() if row is not None}
+        found = []
+        for field in dict.fromkeys(field for row in rows.values() for field in row):
+            values = {name: plain_value(row.get(field)) for name, row in rows.items()}
+            first, *others = values.values()
+            if any(value != first for value in others):
+                found.append((field, values))
+        return tuple(found)
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data; kinds in snake case, as everywhere on the wire."""
         return {
@@ -51,6 +64,10 @@ class MergeConflict:
             "source": plain_row(self.source) if self.source is not None else None,
             "target": plain_row(self.target) if self.target is not None else None,
         }
+
+
+LONGEST_VALUE = 60
+"""Characters of a value that are shown to people."""
 
 
 class Choice(StrEnum):
@@ -129,6 +146,22 @@ def row_conflict(
         kind = ConflictKind.DIVERGENT_UPDATE
         message = f"{type_.name} `{row_id}` was changed on both sides in different ways"
     return MergeConflict(type_.table_key, row_id, kind, message, base, source, target)
+
+
+def described(conflicts: Sequence[MergeConflict]) -> str:
+    """Conflicts for people: what collides, and the fields in which the versions differ."""
+    lines = []
+    for conflict in conflicts:
+        lines.append(f"  {conflict.kind.value} {conflict.table_key} {conflict.row_id or ''}: {conflict.message}")
+        for field, values in conflict.differing():
+            shown = ", ".join(f"{name} {_shown(value)}" for name, value in values.items())
+            lines.append(f"      {field}: {shown}")
+    return "\n".join(lines)
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
 
 
 def snake_case(name: str) -> str:

@@ -21,7 +21,7 @@ from omnigraph.ledger.intents import WriteIntent
 from omnigraph.ledger.values import MAIN, GraphCommit, Snapshot, WriterKind
 from omnigraph.merge.bases import base_snapshots
 from omnigraph.merge.changes import EntityChange, TypeCount
-from omnigraph.merge.conflicts import MergeConflict, Resolutions
+from omnigraph.merge.conflicts import MergeConflict, Resolutions, described
 from omnigraph.merge.given import check_answers
 from omnigraph.merge.graph_conflicts import graph_conflicts
 from omnigraph.merge.placement import IN_PROCESS, Placement
@@ -90,8 +90,8 @@ class Decision:
 
     @property
     def counts(self) -> tuple[TypeCount, ...]:
-        """What is inserted, updated and deleted per table."""
-        return tuple(self.tables[key].counts for key in sorted(self.tables))
+        """What is inserted, updated and deleted per table, nodes before edges."""
+        return tuple(self.tables[key].counts for key in sorted(self.tables, key=lambda key: (key[:5] != "node:", key)))
 
 
 def merge(
@@ -202,7 +202,7 @@ def decide(
 
 
 def _refused(source: str, into: str, conflicts: tuple[MergeConflict, ...]) -> MergeConflicts:
-    shown = "\n".join(f"  {c.kind.value} {c.table_key} {c.row_id or ''}: {c.message}" for c in conflicts[:10])
+    shown = described(conflicts[:10])
     more = f"\n  and {len(conflicts) - 10} more" if len(conflicts) > 10 else ""
     noun = "conflict" if len(conflicts) == 1 else "conflicts"
     return MergeConflicts(
