@@ -14,10 +14,11 @@ from omnigraph.ledger.manifest_rows import MANIFEST
 from omnigraph.ledger.refs import TagRef
 from omnigraph.ledger.schema_lock import LOCK_PATH, current_schema_lock, drop_dead_schema_lock, hold_schema_lock
 from omnigraph.ledger.snapshots import table_of
-from omnigraph.ledger.store import open_store
+from omnigraph.ledger.store import create_store, open_store
+from tests.faults import harness
 from tests.faults.harness import answers_of, wait_for
-from tests.ledger.graphs import PERSON, add_people, counted, people, publish_move
-from tests.ledger.places import is_on_s3
+from tests.ledger.graphs import PERSON, SCHEMA, add_people, counted, people, publish_move
+from tests.ledger.places import is_on_s3, let_leases_run_out
 from tests.ledger.processes import (
     create_branch,
     create_branches,
@@ -241,6 +242,22 @@ def test_a_source_is_not_deleted_while_a_branch_is_being_made_from_it(graph, pat
         deleting.join()
     assert outcome == ["branch delete: branches were made from `b` (c); delete those first"]
     assert people(graph, "c") == ["bob"]
+
+
+@pytest.mark.s3
+def test_a_deleter_paused_past_its_lease_spares_the_branch_that_was_made_since(s3_uri, tmp_path):
+    """On S3 only: on local disk a lease is a lock of the operating system, which a paused process keeps."""
+    store, gate = create_store(s3_uri(), SCHEMA), tmp_path / "gate"
+    branches.create_branch(store, "b")
+    paused = harness.start_child(delete_branch, store.uri, "b", failpoints_on={"ref_delete.checked": f"pause:{gate}"})
+    wait_for(Path(f"{gate}.reached"))
+    let_leases_run_out(store.uri, paused.pid)
+    branches.delete_branch(store, "b")
+    branches.create_branch(store, "b")
+    add_people(store, "bob", branch="b")
+    gate.touch()
+    assert harness.join(paused) != 0, "it finds out that it came too late"
+    assert people(open_store(store.uri), "b") == ["bob"]
 
 
 def test_a_failed_create_leaves_no_name_and_the_next_one_works(graph):

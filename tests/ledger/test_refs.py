@@ -1,15 +1,19 @@
 """Ref objects: names, exactly-one-winner, listing, deletion by incarnation, tags."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from omnigraph.errors import BadRequest, InternalError
+from omnigraph.failpoints import active
 from omnigraph.ledger.names import check_branch_name, check_tag_name, refuse_system_name
 from omnigraph.ledger.refs import Refs, TagRef, branch_path
 from omnigraph.ledger.values import SCHEMA_APPLY_LOCK, BranchRef
 from omnigraph.storage.objects import open_objects
 from omnigraph.storage.uri import parse_root
+from tests.faults.harness import wait_for
 
 
 @pytest.fixture
@@ -55,6 +59,33 @@ def test_deletion_spares_another_incarnation(refs):
     assert refs.get("b").incarnation == "new"
     assert refs.delete(ref("b", "new")) is True
     assert refs.delete(ref("b", "new")) is False
+
+
+def test_a_deletion_that_was_paused_spares_what_was_made_since(refs, tmp_path):
+    """The look at the ref and its removal are two steps: a newer ref of the name may come between them."""
+    refs.create(ref("b", "old"))
+    gate, outcome = tmp_path / "gate", []
+    with active("ref_delete.checked", f"pause:{gate}"):
+        paused = threading.Thread(target=lambda: outcome.append(refs.delete(ref("b", "old"))))
+        paused.start()
+        wait_for(Path(f"{gate}.reached"))
+        refs._objects.delete(branch_path("b"))
+        assert refs.create(ref("b", "new"))
+        gate.touch()
+        paused.join(30)
+    assert outcome == [False]
+    assert refs.get("b").incarnation == "new"
+
+
+def test_a_deleted_name_is_free_again_and_its_tombstone_goes_in_time(refs):
+    for incarnation in ("one", "two"):
+        assert refs.create(ref("b", incarnation))
+        assert refs.delete(ref("b", incarnation))
+        assert refs.names() == []
+        assert refs.list() == []
+    assert refs.sweep(0.0) == 0, "not while somebody may be about to take the name"
+    assert refs.create(ref("b", "three"))
+    assert refs.names() == ["b"]
 
 
 def test_system_refs_are_not_listed(refs):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from omnigraph.errors import BadRequest, StorageError, StorageKind
 from omnigraph.storage.object_errors import LostPrecondition, ObjectExists, ObjectNotFound
-from omnigraph.storage.objects import ObjectStore, open_objects
+from omnigraph.storage.objects import TOMBSTONE, ObjectStore, open_objects
 from omnigraph.storage.os_locks import exclusive
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import parse_root
@@ -73,6 +73,68 @@ def test_put_if_absent_has_exactly_one_winner(objects: ObjectStore) -> None:
         winners = [number for number in pool.map(attempt, range(8)) if number is not None]
     assert len(winners) == 1
     assert objects.get("race")[0] == str(winners[0]).encode()
+
+
+def test_delete_if_match_removes_what_was_read_and_leaves_nothing(objects: ObjectStore) -> None:
+    objects.put("a/b", b"one")
+    _, token = objects.get("a/b")
+    objects.delete_if_match("a/b", token)
+    with pytest.raises(ObjectNotFound):
+        objects.get("a/b")
+    assert objects.head("a/b") is None
+    assert objects.list("") == []
+    assert not objects.exists("a/b")
+    assert not objects.exists("a")
+    objects.delete("a/b")
+    objects.put_if_absent("a/b", b"two")
+    assert objects.get("a/b")[0] == b"two"
+    assert [entry.path for entry in objects.list("a")] == ["a/b"]
+
+
+def test_a_lost_delete_if_match_is_a_typed_error_and_the_object_stays(objects: ObjectStore) -> None:
+    old = objects.put("a", b"one")
+    objects.put("a", b"two")
+    with pytest.raises(LostPrecondition):
+        objects.delete_if_match("a", old)
+    assert objects.get("a")[0] == b"two"
+    with pytest.raises(LostPrecondition):
+        objects.delete_if_match("never", old)
+    _, token = objects.get("a")
+    objects.delete_if_match("a", token)
+    with pytest.raises(LostPrecondition):
+        objects.delete_if_match("a", token)
+    with pytest.raises(LostPrecondition):
+        objects.put_if_match("a", b"three", token)
+
+
+def test_after_delete_if_match_exactly_one_put_if_absent_wins(objects: ObjectStore) -> None:
+    objects.delete_if_match("race", objects.put("race", b"old"))
+
+    def attempt(number: int) -> bool:
+        try:
+            objects.put_if_absent("race", str(number).encode())
+        except ObjectExists:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        won = list(pool.map(attempt, range(8)))
+    assert won.count(True) == 1
+    assert objects.get("race")[0] == str(won.index(True)).encode()
+
+
+def test_only_old_tombstones_are_removed_and_never_an_object(objects: ObjectStore) -> None:
+    look_alike = bytes(len(TOMBSTONE))
+    objects.put("refs/live", look_alike)
+    objects.delete_if_match("refs/gone", objects.put("refs/gone", b"one"))
+    assert objects.remove_tombstones("refs", older_than=3600) == 0
+    assert objects.remove_tombstones("elsewhere", older_than=-1) == 0
+    left = 0 if objects.root.is_local else 1
+    assert objects.remove_tombstones("refs", older_than=-1) == left
+    assert objects.remove_tombstones("refs", older_than=-1) == 0
+    assert objects.get("refs/live")[0] == look_alike
+    objects.put_if_absent("refs/gone", b"two")
+    assert [entry.path for entry in objects.list("refs")] == ["refs/gone", "refs/live"]
 
 
 def test_put_if_match_replaces_what_was_read(objects: ObjectStore) -> None:

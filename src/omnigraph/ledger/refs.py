@@ -1,7 +1,9 @@
 """Ref objects: the authority on which branches and tags exist.
 
 One small JSON object per branch and per tag. Making one is a put-if-absent: that is the instant at which the name
-exists, whole, for everybody. The object of `main` also holds the id of the graph; a path without it holds no graph.
+exists, whole, for everybody. Deleting one is a delete-if-match of the very object that was looked at: who was paused
+between the look and the deletion removes nothing that was made since. The object of `main` also holds the id of the
+graph; a path without it holds no graph.
 """
 
 from __future__ import annotations
@@ -14,16 +16,23 @@ from typing import Any
 import orjson
 
 from omnigraph.errors import InternalError
+from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.names import SYSTEM_NAMES
 from omnigraph.ledger.values import BranchRef
 from omnigraph.storage.names import decode_name, encode_name
-from omnigraph.storage.object_errors import ObjectExists, ObjectNotFound
+from omnigraph.storage.object_errors import LostPrecondition, ObjectExists, ObjectNotFound
 from omnigraph.storage.objects import ObjectStore, Token
 
 BRANCHES_PREFIX = "_refs/branches"
 TAGS_PREFIX = "_refs/tags"
 REF_FORMAT = 1
 _READERS = 8
+
+TOMBSTONE_SECONDS = 3600.0
+"""The least time that the tombstone of a deleted name stays. Removing one is not atomic with looking at it, so nobody
+may be likely to take the name again at that instant."""
+
+declare("ref_delete.checked", "The ref object was read and is the one to go; it is still there")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +95,8 @@ class Refs:
         stored = self.read(ref.name)
         if stored is None or stored.ref.incarnation != ref.incarnation:
             return False
-        self._objects.delete(branch_path(ref.name))
-        return True
+        failpoint("ref_delete.checked")
+        return self._delete(branch_path(ref.name), stored.token)
 
     def tag(self, name: str) -> TagRef | None:
         """The tag of that name, or None."""
@@ -113,9 +122,23 @@ class Refs:
 
     def delete_tag(self, name: str) -> bool:
         """Remove a tag; False when there was none."""
-        if self.tag(name) is None:
+        try:
+            _, token = self._objects.get(tag_path(name))
+        except ObjectNotFound:
             return False
-        self._objects.delete(tag_path(name))
+        return self._delete(tag_path(name), token)
+
+    def sweep(self, older_than: float) -> int:
+        """Remove the tombstones of branches and tags that were deleted this many seconds ago, or longer; how many."""
+        age = max(older_than, TOMBSTONE_SECONDS)
+        return sum(self._objects.remove_tombstones(prefix, age) for prefix in (BRANCHES_PREFIX, TAGS_PREFIX))
+
+    def _delete(self, path: str, token: Token) -> bool:
+        """Remove exactly what was read: who was paused since then finds out, and a newer ref of that name stays."""
+        try:
+            self._objects.delete_if_match(path, token)
+        except LostPrecondition:
+            return False
         return True
 
     def _names(self, prefix: str) -> list[str]:

@@ -103,11 +103,9 @@ def _take(store: GraphStore, lock: SchemaLock, deadline: float) -> Token:
 
 
 def _give_back(store: GraphStore, token: Token) -> None:
-    """Remove our own lock. Nobody else replaces it while our lease is live."""
-    with contextlib.suppress(ObjectNotFound):
-        _, current = store.objects.get(LOCK_PATH)
-        if current == token:
-            store.objects.delete(LOCK_PATH)
+    """Remove our own lock, and nobody else's: who was paused past his lease may have been replaced."""
+    with contextlib.suppress(LostPrecondition):
+        store.objects.delete_if_match(LOCK_PATH, token)
 
 
 def _read(store: GraphStore) -> tuple[SchemaLock, Token] | None:

@@ -187,6 +187,7 @@ def _remove(store: GraphStore, works: list[_Work], retention: Retention) -> None
     needs = collect(store, read_heads(store), retention, now)
     _each(works, lambda work: _remove_leftovers(store, work, needs, oldest_protected(needs, now)))
     store.objects.remove_temporaries(settings().cleanup_grace)
+    store.refs.sweep(settings().cleanup_grace)
     remove_dead_marks(store.objects)
     store.leases.sweep()
 

@@ -4,6 +4,10 @@ One adapter over `obstore`. What the local file system lacks is put-if-match: th
 takes an operating-system lock for that object first, so that compare and swap are one step across threads and
 processes. Lock files are a fixed number, shared by hash, and are never removed.
 
+What object stores lack is delete-if-match. There such a delete puts a tombstone in the object's place by put-if-match.
+A tombstone counts as nothing: it is not read, not listed, and put-if-absent takes its place. `cleanup` removes those
+that are old.
+
 Durability: a put that returned has been written to a temporary file and renamed, or accepted by the object store; it
 survives the death of any process. It is not flushed to the platter on a local disk: a power cut may lose the last
 writes, as it may lose Lance's own.
@@ -26,9 +30,12 @@ from obstore.store import LocalStore, MemoryStore, S3Store
 
 from omnigraph.errors import StorageKind
 from omnigraph.storage.constants import OS_LOCK_DIRECTORY, STORE_RETRIES, STORE_RETRY_SECONDS
-from omnigraph.storage.object_errors import LostPrecondition, ObjectNotFound, storage_errors
+from omnigraph.storage.object_errors import LostPrecondition, ObjectExists, ObjectNotFound, storage_errors
 from omnigraph.storage.os_locks import exclusive
 from omnigraph.storage.uri import Root, Scheme, clean_path
+
+TOMBSTONE = b'{"omnigraph": "deleted"}\n'
+"""What stands for an object that is deleted, where the store cannot compare and delete in one step."""
 
 _LOCK_FILES = 64
 _TEMPORARY = re.compile(r"#\d+$")
@@ -68,6 +75,7 @@ class ObjectStore:
         self.on_call: Callable[[str], None] | None = None
         self._local = root.is_local
         self._opened: Any = None
+        self._tombstone_tags: set[str] = set()
 
     def put(self, path: str, data: bytes) -> Token:
         """Store `data`, replacing what was there. A reader sees the old object or the new one, never a part."""
@@ -75,7 +83,19 @@ class ObjectStore:
 
     def put_if_absent(self, path: str, data: bytes) -> Token:
         """Store `data` if nothing is there; `ObjectExists` otherwise. Exactly one of many callers wins."""
-        return self._write(path, data, "create", "put_if_absent")
+        try:
+            return self._write(path, data, "create", "put_if_absent")
+        except ObjectExists:
+            token = None if self._local else self._tombstone(clean_path(path))
+            if token is None:
+                raise
+        try:
+            return self._write(path, data, {"e_tag": token.value}, "put_if_match")
+        except ObjectNotFound:
+            # Cleanup has just removed the tombstone.
+            return self._write(path, data, "create", "put_if_absent")
+        except LostPrecondition as lost:
+            raise ObjectExists(f"{self._shown(path)} exists already", StorageKind.PRECONDITION) from lost
 
     def put_if_match(self, path: str, data: bytes, token: Token) -> Token:
         """Store `data` if the object still is what `token` says; `LostPrecondition` otherwise."""
@@ -104,8 +124,10 @@ class ObjectStore:
             if self._local:
                 data = self._read(path)
                 return data, Token(_digest(data))
-            found = obstore.get(self._store(), path)
-            return bytes(found.bytes()), Token(str(found.meta["e_tag"]))
+            data, token = self._get(path)
+            if data == TOMBSTONE:
+                raise FileNotFoundError(path)
+            return data, token
 
     def copy(self, path: str, to: str) -> None:
         """Make a copy of an object that is never changed, by the store itself; `ObjectNotFound` when there is none.
@@ -135,6 +157,8 @@ class ObjectStore:
         try:
             with storage_errors("looking up", self._shown(path)):
                 meta = obstore.head(self._store(), path)
+                if self._is_tombstone(meta):
+                    return None
         except ObjectNotFound:
             return None
         return ObjectInfo(path, int(meta["size"]), meta["last_modified"])
@@ -147,6 +171,7 @@ class ObjectStore:
             if not self._there():
                 return []
             found = obstore.list(self._store(), prefix or None).collect()
+            found = [meta for meta in found if not self._is_tombstone(meta)]
         objects = [ObjectInfo(str(meta["path"]), int(meta["size"]), meta["last_modified"]) for meta in found]
         return sorted((entry for entry in objects if not _is_lock_file(entry.path)), key=lambda entry: entry.path)
 
@@ -160,7 +185,7 @@ class ObjectStore:
             if not self._there():
                 return False
             for chunk in obstore.list(self._store(), path or None):
-                if any(not _is_lock_file(str(meta["path"])) for meta in chunk):
+                if any(not _is_lock_file(str(meta["path"])) and not self._is_tombstone(meta) for meta in chunk):
                     return True
         return False
 
@@ -180,12 +205,45 @@ class ObjectStore:
         except ObjectNotFound:
             return
 
+    def delete_if_match(self, path: str, token: Token) -> None:
+        """Remove an object if it still is what `token` says; `LostPrecondition` otherwise."""
+        path = clean_path(path)
+        if not self._local:
+            self.put_if_match(path, TOMBSTONE, token)
+            return
+        self._called("delete_if_match")
+        with storage_errors("deleting", self._shown(path)), exclusive(self._lock_file(path)):
+            try:
+                current = _digest(self._read(path))
+            except FileNotFoundError:
+                current = None
+            if current != token.value:
+                raise self._lost(path)
+            obstore.delete(self._store(), path)
+
     def delete_prefix(self, prefix: str) -> int:
         """Remove every object below `prefix`; how many there were. Running it again removes nothing more."""
         found = self.list(prefix)
         for entry in found:
             self.delete(entry.path)
         return len(found)
+
+    def remove_tombstones(self, prefix: str, older_than: float) -> int:
+        """Remove what `delete_if_match` left below `prefix`, once it is this many seconds old; how many.
+
+        Each is looked at again right before. A removal that stops for long at that very point, while the name is taken
+        again after all this time, is the one case in which it could hit a later object: so let `older_than` be large.
+        """
+        if self._local:
+            return 0
+        removed = 0
+        with storage_errors("removing tombstones below", self._shown(prefix)):
+            for meta in obstore.list(self._store(), clean_path(prefix) or None).collect():
+                old = time.time() - meta["last_modified"].timestamp() > older_than
+                if old and self._is_tombstone(meta) and self._tombstone(str(meta["path"])) is not None:
+                    self.delete(str(meta["path"]))
+                    removed += 1
+        return removed
 
     def remove_temporaries(self, older_than: float) -> int:
         """Remove files that a process which died was writing, once they are this many seconds old; how many.
@@ -218,6 +276,30 @@ class ObjectStore:
                     obstore.put(self._store(), path, data, mode=mode, use_multipart=False)
                 return Token(_digest(data))
             return Token(str(obstore.put(self._store(), path, data, mode=mode, use_multipart=False)["e_tag"]))
+
+    def _get(self, path: str) -> tuple[bytes, Token]:
+        found = obstore.get(self._store(), path)
+        return bytes(found.bytes()), Token(str(found.meta["e_tag"]))
+
+    def _tombstone(self, path: str) -> Token | None:
+        """The token of the tombstone at `path`, if there is one."""
+        try:
+            with storage_errors("reading", self._shown(path)):
+                data, token = self._get(path)
+        except ObjectNotFound:
+            return None
+        return token if data == TOMBSTONE else None
+
+    def _is_tombstone(self, meta: Any) -> bool:
+        """Whether an entry of a listing is one. Equal objects mostly have equal tags: then only the first is read."""
+        if self._local or int(meta["size"]) != len(TOMBSTONE):
+            return False
+        if meta["e_tag"] not in self._tombstone_tags:
+            token = self._tombstone(str(meta["path"]))
+            if token is None:
+                return False
+            self._tombstone_tags.add(token.value)
+        return True
 
     def _read(self, path: str) -> bytes:
         # Without a lock: a put renames a whole file into place, so what is opened is one whole object.
