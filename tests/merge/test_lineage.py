@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -205,3 +206,20 @@ def test_versions_of_several_lines_meet_at_one_place() -> None:
     )
     assert meet((None, 3), ("a", 4), (None, 6))[0] == (None, 3)
     assert meeting_of([TableVersion("t", None, 3), TableVersion("t", "gone", 4)], forks) is None
+
+
+@pytest.mark.s3
+@pytest.mark.slow
+def test_files_are_taken_on_an_object_store_too(s3_uri: Callable[[], str]) -> None:
+    with og.init(s3_uri(), schema="node Person { slug: String @key  age: I64? }") as graph:
+        put(graph, "main", person("before", age=1))
+        graph.branch_create("side")
+        graph.load(people(MANY), type="Person", mode="append", branch="side")
+        store = store_of(graph)
+        location = store.snapshot().pin(PERSON).location
+        before = {entry.path for entry in store.objects.list(f"{location}/data")}
+        result = graph.merge("side", delete_source=True)
+        assert result.source_deleted
+        (adopted,) = {entry.path for entry in store.objects.list(f"{location}/data")} - before
+        assert adopted.endswith(".lance")
+        assert len(ages(graph)) == MANY + 1
