@@ -1,25 +1,34 @@
-"""`branch diff`, `branch merge`, `changes` and `commit changes` through real processes, for people and for programs."""
+"""`branch diff`, `branch merge`, `changes` and `commit changes`, for people and for programs."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import omnigraph as og
+from omnigraph.cli.main import main
 from tests.merge.graphs import SCHEMA, drop, knows, person, put
 
-pytestmark = pytest.mark.slow
+Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line."""
-    program = Path(sys.executable).parent / "omnigraph"
-    return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=120)
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs the command line as the program does, in this process."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        capsys.readouterr()
+        code = main(list(arguments))
+        shown = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, code, shown.out, shown.err)
+
+    return run
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +46,10 @@ def uri(tmp_path_factory: pytest.TempPathFactory) -> str:
     return place
 
 
+@pytest.mark.slow
 def test_a_diff_shows_counts_first_then_rows_with_the_changed_fields(uri: str) -> None:
-    done = command("branch", "diff", "main", "side", uri)
+    program = Path(sys.executable).parent / "omnigraph"
+    done = subprocess.run([program, "branch", "diff", "main", "side", uri], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert next(n for n, line in enumerate(lines) if "inserts" in line) < lines.index("~ Person a")
@@ -48,7 +59,7 @@ def test_a_diff_shows_counts_first_then_rows_with_the_changed_fields(uri: str) -
     assert "+ Knows k (a -> b)" in lines
 
 
-def test_a_diff_for_programs(uri: str) -> None:
+def test_a_diff_for_programs(uri: str, command: Command) -> None:
     done = command("branch", "diff", "main", "side", uri, "--json", "--type", "Knows")
     found: dict[str, Any] = json.loads(done.stdout)
     assert (found["from"], found["to"]) == ("main", "side")
@@ -57,7 +68,7 @@ def test_a_diff_for_programs(uri: str) -> None:
     assert (change["op"], change["id"], change["endpoints"]) == ("insert", "k", {"from": "a", "to": "b"})
 
 
-def test_a_dry_run_shows_the_rows_and_writes_nothing(uri: str) -> None:
+def test_a_dry_run_shows_the_rows_and_writes_nothing(uri: str, command: Command) -> None:
     with og.open(uri, read_only=True) as graph:
         head = graph.head()
     done = command("branch", "merge", "side", uri, "--dry-run")
@@ -76,7 +87,9 @@ def test_a_dry_run_shows_the_rows_and_writes_nothing(uri: str) -> None:
         assert graph.head() == head
 
 
-def test_conflicts_end_with_their_own_exit_code_and_show_what_differs(uri: str, tmp_path: Path) -> None:
+def test_conflicts_end_with_their_own_exit_code_and_show_what_differs(
+    uri: str, tmp_path: Path, command: Command
+) -> None:
     done = command("branch", "merge", "clash", uri)
     assert done.returncode == 3
     assert "DivergentUpdate node:Person b" in done.stderr
@@ -92,7 +105,7 @@ def test_conflicts_end_with_their_own_exit_code_and_show_what_differs(uri: str, 
     assert [conflict[side]["age"] for side in ("base", "source", "target")] == [1, 8, 9]
 
 
-def test_the_feed_for_programs_and_for_people(uri: str) -> None:
+def test_the_feed_for_programs_and_for_people(uri: str, command: Command) -> None:
     found = json.loads(command("changes", uri, "--json").stdout)
     assert [len(block["changes"]) for block in found["blocks"]][:3] == [0, 3, 1]
     cursor = found["blocks"][1]["cursor"]
