@@ -100,7 +100,7 @@ class Manifest:
     def _load(self, table: TableVersion) -> ManifestState:
         stamp = read_stamp(self._tables.schema(table))
         refuse_newer(stamp)
-        rows = tuple(self._tables.scan_table(table).to_pylist())
+        rows = tuple(self._tables.scan_table(table, with_row_id=True, with_row_address=True).to_pylist())
         if stamp == CURRENT:
             return state_of(table, rows)
         if self._legacy is None:

@@ -41,6 +41,9 @@ SCHEMA = pa.schema(
     metadata={STAMP_KEY: str(CURRENT)},
 )
 
+PLACES = pa.schema([SCHEMA.field(KEY_COLUMN), pa.field("_rowid", pa.uint64()), pa.field("_rowaddr", pa.uint64())])
+"""Rows that were read carry these beside their columns, so that a publish need not look for what it rewrites."""
+
 
 def table_row(pin: TablePin, *, tombstone: bool = False) -> Row:
     """The one current row of a table. It is keyed by the type's stable id, so a renamed table keeps its row."""
@@ -68,6 +71,11 @@ def head_row(commit: GraphCommit) -> Row:
 def to_table(rows: Iterable[Row]) -> pa.Table:
     """Rows as Arrow data in the manifest's own schema."""
     return pa.Table.from_pylist(list(rows), schema=SCHEMA)
+
+
+def placed(rows: Iterable[Row]) -> pa.Table:
+    """Where rows that were read lie: their key, stable row id and address."""
+    return pa.Table.from_pylist([{name: row[name] for name in PLACES.names} for row in rows], schema=PLACES)
 
 
 def pins_of(rows: Sequence[Row]) -> dict[str, TablePin]:

@@ -20,7 +20,7 @@ from omnigraph.ledger.completion import known_history, record
 from omnigraph.ledger.history import first_parents
 from omnigraph.ledger.log_rows import LogEntry
 from omnigraph.ledger.manifest import ManifestState, state_of
-from omnigraph.ledger.manifest_rows import KEY_COLUMN, Row, head_row, table_row, to_table
+from omnigraph.ledger.manifest_rows import KEY_COLUMN, Row, head_row, placed, table_row, to_table
 from omnigraph.ledger.stamp import check_for_publish
 from omnigraph.ledger.values import BranchRef, GraphCommit, TablePin, WriterKind
 
@@ -176,15 +176,24 @@ def _publish_once(
         schema_digest=changes.schema_digest or current.schema_digest,
     )
     changed = {row[KEY_COLUMN]: row for row in [*table_rows, head_row(commit)]}
-    staged = store.tables.stage_upsert(current.table, to_table(changed.values()), key=KEY_COLUMN)
+    known = {row[KEY_COLUMN]: row for row in current.rows}
+    replaced = placed(known[key] for key in changed if key in known)
+    staged = store.tables.stage_upsert(current.table, to_table(changed.values()), key=KEY_COLUMN, there=replaced)
     failpoint("publish.before")
     try:
         landed = store.tables.commit_staged(staged, draft.graph_commit_id)
     except Conflict:
         store.tables.abandon(staged)
         raise
-    rows = {row[KEY_COLUMN]: row for row in current.rows} | changed
-    return store.manifest.remember(state_of(landed, tuple(rows.values())))
+    if not changed.keys() <= known.keys():
+        # Only the table knows the row ids of rows that are new.
+        return store.manifest.at(landed)
+    start = max(fragment.id for fragment in store.tables.fragments(landed)) << 32
+    moved = {
+        key: {**row, "_rowid": known[key]["_rowid"], "_rowaddr": start + offset}
+        for offset, (key, row) in enumerate(changed.items())
+    }
+    return store.manifest.remember(state_of(landed, tuple((known | moved).values())))
 
 
 def _changed_rows(current: ManifestState, changes: Publication) -> list[Row]:

@@ -7,6 +7,9 @@ from typing import Final
 OPERATION_ID_PROPERTY: Final = "omnigraph.operation_id"
 """The transaction property that says which write a commit of a table belongs to."""
 
+ID_COLUMN: Final = "id"
+"""The column that every table of a type is keyed by."""
+
 FILE_FORMAT: Final = "2.2"
 """The newest stable Lance file format that supports blobs."""
 

@@ -19,6 +19,7 @@ from lance.dataset import LanceDataset
 
 from omnigraph.errors import BadRequest
 from omnigraph.storage.constants import HANDLE_CACHE_SIZE
+from omnigraph.storage.fragment_ids import FragmentIds
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.newest import NewestVersions
 from omnigraph.storage.uri import Root, Scheme, clean_path
@@ -40,6 +41,8 @@ class Handles:
         self._cache_size = max(1, cache_size)
         self._cached: OrderedDict[TableVersion, LanceDataset] = OrderedDict()
         self._newest = NewestVersions(root)
+        self._seen: dict[tuple[str, str | None], int] = {}
+        self.fragment_ids = FragmentIds()
         self._lock = threading.Lock()
 
     def uri(self, location: str, branch: str | None) -> str:
@@ -67,7 +70,7 @@ class Handles:
     def newest(self, location: str, branch: str | None) -> LanceDataset:
         """The handle of the newest version of one line, always looked up afresh."""
         line = self.uri(location, branch)
-        known = self._newest.known(line)
+        known = self._newest.known(line) or self._listed(clean_path(location), branch)
         if known is not None:
             return self.at(TableVersion(clean_path(location), branch, known))
         changed = self._newest.changed(line)
@@ -75,7 +78,22 @@ class Handles:
         with lance_errors("opening", f"{location}@{branch}" if branch else location):
             opened = lance.dataset(line, storage_options=self._storage_options, session=self._session)
         self._newest.note(line, changed, int(opened.version))
+        self._seen[clean_path(location), branch] = int(opened.version)
         return self.remember(TableVersion(clean_path(location), branch, int(opened.version)), opened)
+
+    def _listed(self, location: str, branch: str | None) -> int | None:
+        """The newest version of a line that was opened before: a listing says it, and no manifest is read again."""
+        seen = self._seen.get((location, branch))
+        handle = self._cached.get(TableVersion(location, branch, seen)) if seen is not None else None
+        if handle is None:
+            return None
+        try:
+            version = int(handle.latest_version)
+        except Exception:
+            # The line may be gone, or be another one by now: opening it anew tells, in the right words.
+            return None
+        self._seen[location, branch] = version
+        return version
 
     def newest_version(self, version: TableVersion) -> int:
         """The newest version of the line that `version` is on, looked up afresh."""
@@ -91,6 +109,7 @@ class Handles:
         """Take note of a version that was just committed."""
         line = self.uri(version.location, version.branch)
         self._newest.note(line, self._newest.changed(line), version.version)
+        self._seen[version.location, version.branch] = version.version
         self.remember(version, handle)
 
     def private(self, version: TableVersion) -> LanceDataset:

@@ -10,13 +10,12 @@ import pyarrow.compute as pc
 from lance.dataset import ColumnOrdering, LanceDataset
 
 from omnigraph.errors import BadRequest
-from omnigraph.storage.constants import IDS_PER_INDEX_LOOKUP, SCAN_SHARE
+from omnigraph.storage.constants import ID_COLUMN, IDS_PER_INDEX_LOOKUP, SCAN_SHARE
 from omnigraph.storage.filters import Filter, is_in, to_sql
+from omnigraph.storage.fragment_ids import Narrowed
 from omnigraph.storage.handles import Handles
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.values import FragmentInfo, Ordering, TableVersion
-
-ID_COLUMN = "id"
 
 
 def scan(
@@ -125,7 +124,8 @@ def take_ids(
 ) -> pa.Table:
     """The rows with these ids, in no particular order; ids that are not there are left out.
 
-    Few ids go through the index in batches. Many, measured against the table, are found by one streaming scan.
+    Few ids go to the fragments that can hold them, through the index where there is one, in batches. Many, measured
+    against the table, are found by one streaming scan.
     """
     wanted = unique_ids(ids)
     options: dict[str, Any] = {
@@ -138,11 +138,44 @@ def take_ids(
         return scan(handles, table, filter=is_in(key, ()), **options).read_all()
     if len(wanted) > IDS_PER_INDEX_LOOKUP and len(wanted) > SCAN_SHARE * count(handles, table):
         return _take_by_scan(handles, table, wanted, key, options)
+    narrowed = handles.fragment_ids.narrow(handles.at(table), table, wanted) if key == ID_COLUMN else None
+    if narrowed is not None:
+        return _take_from(handles, table, wanted, narrowed, options)
     parts = [
         scan(handles, table, filter=is_in(key, wanted.slice(start, IDS_PER_INDEX_LOOKUP)), **options).read_all()
         for start in range(0, len(wanted), IDS_PER_INDEX_LOOKUP)
     ]
     return pa.concat_tables(parts)
+
+
+def _take_from(
+    handles: Handles, table: TableVersion, wanted: pa.Array, narrowed: Narrowed, options: Mapping[str, Any]
+) -> pa.Table:
+    """The rows of a few ids of which it is known where they can be."""
+    only_ids = options["columns"] is not None and list(options["columns"]) == [ID_COLUMN]
+    if only_ids and not options["with_row_id"] and not options["with_row_address"]:
+        field = handles.at(table).schema.field(ID_COLUMN)
+        present = pa.table([pa.array(sorted(narrowed.present), field.type)], schema=pa.schema([field]))
+        if not narrowed.fragments:
+            return present
+        left = wanted.filter(pc.invert(pc.is_in(wanted, value_set=present[ID_COLUMN].combine_chunks())))
+        found = scan(handles, table, filter=is_in(ID_COLUMN, left), fragments=narrowed.fragments, **options).read_all()
+        return pa.concat_tables([present, found])
+    if not narrowed.candidates:
+        return _no_rows(handles, table, options)
+    return scan(handles, table, filter=is_in(ID_COLUMN, wanted), fragments=narrowed.candidates, **options).read_all()
+
+
+def _no_rows(handles: Handles, table: TableVersion, options: Mapping[str, Any]) -> pa.Table:
+    """What a read with these options gives when nothing matches, without reading."""
+    with lance_errors("reading", table):
+        scanner = handles.at(table).scanner(
+            columns=options["columns"],
+            with_row_id=options["with_row_id"] or None,
+            with_row_address=options["with_row_address"] or None,
+            blob_handling="all_binary" if options["blobs"] == "bytes" else None,
+        )
+        return scanner.projected_schema.empty_table()
 
 
 def take_rows(

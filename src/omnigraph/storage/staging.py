@@ -19,10 +19,10 @@ from lance.fragment import FragmentMetadata, RowIdSequence
 from lance.fragment import write_fragments as lance_write_fragments
 
 from omnigraph.errors import BadRequest
-from omnigraph.storage.constants import FILE_FORMAT, ROWS_PER_FILE
+from omnigraph.storage.constants import FILE_FORMAT, ID_COLUMN, ROWS_PER_FILE
 from omnigraph.storage.handles import Handles
 from omnigraph.storage.lance_errors import lance_errors
-from omnigraph.storage.reading import ID_COLUMN, take_ids, unique_ids
+from omnigraph.storage.reading import take_ids, unique_ids
 from omnigraph.storage.row_streams import Rows, row_stream
 from omnigraph.storage.staged_files import files_of
 from omnigraph.storage.values import StagedWrite, TableVersion
@@ -32,15 +32,18 @@ def stage_append(handles: Handles, table: TableVersion, rows: Rows) -> StagedWri
     """Stage new rows. The caller has made sure that their ids are new."""
     handle = handles.at(table)
     written = write_rows(handle, table, rows)
+    handles.fragment_ids.note(handle, written, rows)
     operation = LanceOperation.Update(
         new_fragments=written, update_mode="rewrite_rows", fields_for_preserving_frag_bitmap=all_field_ids(handle)
     )
     return staged(table, operation, rows_added=sum(f.physical_rows for f in written))
 
 
-def stage_upsert(handles: Handles, table: TableVersion, rows: pa.Table, *, key: str = ID_COLUMN) -> StagedWrite:
+def stage_upsert(
+    handles: Handles, table: TableVersion, rows: pa.Table, *, key: str = ID_COLUMN, there: pa.Table | None = None
+) -> StagedWrite:
     """Stage whole rows by id: those that exist are replaced and keep their row id, the others are added."""
-    return stage_change(handles, table, rows, None, key=key)
+    return stage_change(handles, table, rows, None, key=key, there=there)
 
 
 def stage_delete(
@@ -57,8 +60,13 @@ def stage_change(
     delete_ids: Sequence[str] | pa.Array | pa.ChunkedArray | None,
     *,
     key: str = ID_COLUMN,
+    there: pa.Table | None = None,
 ) -> StagedWrite:
-    """Stage upserts and deletes of one table as one transaction. No id may be in both, and none twice."""
+    """Stage upserts and deletes of one table as one transaction. No id may be in both, and none twice.
+
+    `there` is for a caller who has just read this version and knows which of the ids exist and where: their key,
+    `_rowid` and `_rowaddr`. Otherwise they are looked up.
+    """
     handle = handles.at(table)
     upsert_ids = _checked_ids(table, upserts, key)
     doomed = unique_ids(delete_ids) if delete_ids is not None else pa.array([], pa.string())
@@ -67,7 +75,10 @@ def stage_change(
         if len(both):
             raise BadRequest(f"a write to {table} both changes and deletes the row `{both[0].as_py()}`")
     touched = pa.concat_arrays([upsert_ids.cast(pa.string()), doomed.cast(pa.string())])
-    found = take_ids(handles, table, touched, [key], key=key, with_row_id=True, with_row_address=True)
+    if there is None:
+        found = take_ids(handles, table, touched, [key], key=key, with_row_id=True, with_row_address=True)
+    else:
+        found = there.filter(pc.is_in(there[key], value_set=touched.cast(there[key].type)))
     thinner, emptied = delete_addresses(handle, table, found["_rowaddr"])
     new_fragments: list[FragmentMetadata] = []
     updated = 0
@@ -76,6 +87,7 @@ def stage_change(
         updated = old_rows.num_rows
         ordered, row_ids = _old_rows_first(upserts, upsert_ids, old_rows, key)
         new_fragments = with_row_ids(write_rows(handle, table, ordered), row_ids)
+        handles.fragment_ids.note(handle, new_fragments, ordered)
     operation = LanceOperation.Update(
         removed_fragment_ids=emptied,
         updated_fragments=thinner,

@@ -31,7 +31,7 @@ from omnigraph.storage import (
     staging,
 )
 from omnigraph.storage.compaction import CompactionOptions, CompactionWork, StagedCompaction
-from omnigraph.storage.constants import HANDLE_CACHE_SIZE
+from omnigraph.storage.constants import HANDLE_CACHE_SIZE, ID_COLUMN
 from omnigraph.storage.distributed import WriteTarget
 from omnigraph.storage.filling import Fill
 from omnigraph.storage.filters import Filter
@@ -136,19 +136,27 @@ class TableStore:
         """Stage new rows."""
         return staging.stage_append(self.handles, table, rows)
 
-    def stage_upsert(self, table: TableVersion, rows: pa.Table, *, key: str = reading.ID_COLUMN) -> StagedWrite:
-        """Stage whole rows by id."""
-        return staging.stage_upsert(self.handles, table, rows, key=key)
+    def stage_upsert(
+        self, table: TableVersion, rows: pa.Table, *, key: str = ID_COLUMN, there: pa.Table | None = None
+    ) -> StagedWrite:
+        """Stage whole rows by id; see `staging.stage_change` for `there`."""
+        return staging.stage_upsert(self.handles, table, rows, key=key, there=there)
 
-    def stage_delete(self, table: TableVersion, ids: Ids, *, key: str = reading.ID_COLUMN) -> StagedWrite:
+    def stage_delete(self, table: TableVersion, ids: Ids, *, key: str = ID_COLUMN) -> StagedWrite:
         """Stage the removal of rows by id."""
         return staging.stage_delete(self.handles, table, ids, key=key)
 
     def stage_change(
-        self, table: TableVersion, upserts: pa.Table | None, delete_ids: Ids | None, *, key: str = reading.ID_COLUMN
+        self,
+        table: TableVersion,
+        upserts: pa.Table | None,
+        delete_ids: Ids | None,
+        *,
+        key: str = ID_COLUMN,
+        there: pa.Table | None = None,
     ) -> StagedWrite:
-        """Stage upserts and deletes as one transaction."""
-        return staging.stage_change(self.handles, table, upserts, delete_ids, key=key)
+        """Stage upserts and deletes as one transaction; see `staging.stage_change`."""
+        return staging.stage_change(self.handles, table, upserts, delete_ids, key=key, there=there)
 
     def stage_overwrite(self, table: TableVersion, rows: Rows, schema: pa.Schema | None = None) -> StagedWrite:
         """Stage the replacement of the whole content."""

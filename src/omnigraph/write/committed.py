@@ -56,8 +56,15 @@ class CommittedRows:
         )
 
     def matching(self, table_key: str, filter: Filter | None, columns: Sequence[str] | None) -> pa.Table:
-        """The rows that a condition lets through; blobs come as bytes."""
-        return self._tables.scan_table(self.version(table_key), filter=filter, columns=columns, blobs="bytes")
+        """The rows that a condition lets through, with their row ids and addresses; blobs come as bytes."""
+        return self._tables.scan_table(
+            self.version(table_key),
+            filter=filter,
+            columns=columns,
+            blobs="bytes",
+            with_row_id=True,
+            with_row_address=True,
+        )
 
     def scan(self, table_key: str, columns: Sequence[str]) -> Iterator[pa.Table]:
         """All rows, in pieces."""

@@ -270,6 +270,6 @@ class _Run:
                 continue
             for end, node in (("src", edge.source), ("dst", edge.target)):
                 if node == type_.name:
-                    found = committed.rows_with(edge.table_key, end, ids, ["id"])
-                    if found.num_rows:
-                        self._staging.delete(edge.table_key, one_array(found["id"]))
+                    found = self._staging.rows_at(edge.table_key, end, ids)
+                    if len(found):
+                        self._staging.delete(edge.table_key, found)

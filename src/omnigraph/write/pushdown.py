@@ -24,19 +24,19 @@ def pushed_down(predicate: ir.Expr, params: Mapping[str, Any], now: datetime.dat
         case ir.Or(items):
             all_parts = [pushed_down(item, params, now) for item in items]
             return None if any(part is None for part in all_parts) else filters.or_(*_known(all_parts))
-        case ir.Compare(op, ir.Prop(ir.THIS, name, type_), right) if _comparable(type_):
-            value = _constant(right, params, now)
+        case ir.Compare(op, ir.Prop(ir.THIS, name, type_), right) if comparable(type_):
+            value = constant(right, params, now)
             return None if value is None else filters.compare(name, op.value, value)
-        case ir.Compare(op, left, ir.Prop(ir.THIS, name, type_)) if _comparable(type_):
-            value = _constant(left, params, now)
+        case ir.Compare(op, left, ir.Prop(ir.THIS, name, type_)) if comparable(type_):
+            value = constant(left, params, now)
             return None if value is None else filters.compare(name, _MIRRORED[op], value)
         case ir.IsNull(ir.Prop(ir.THIS, name, type_), negated) if not isinstance(type_, ListType):
             return filters.not_(filters.is_null(name)) if negated else filters.is_null(name)
-        case ir.In(ir.Prop(ir.THIS, name, type_), items) if _comparable(type_):
-            values = _constant(items, params, now)
+        case ir.In(ir.Prop(ir.THIS, name, type_), items) if comparable(type_):
+            values = constant(items, params, now)
             return None if values is None else filters.is_in(name, [value for value in values if value is not None])
         case ir.StartsWith(ir.Prop(ir.THIS, name), prefix):
-            text = _constant(prefix, params, now)
+            text = constant(prefix, params, now)
             return None if text is None else filters.starts_with(name, text)
         case _:
             return None
@@ -77,11 +77,12 @@ def _known(parts: list[filters.Filter | None]) -> list[filters.Filter]:
     return [part for part in parts if part is not None]
 
 
-def _comparable(type_: ValueType) -> bool:
+def comparable(type_: ValueType) -> bool:
+    """Whether every engine compares values of this type alike."""
     return isinstance(type_, EnumType) or (isinstance(type_, ScalarType) and type_.scalar not in FLOATS)
 
 
-def _constant(expr: ir.Expr, params: Mapping[str, Any], now: datetime.datetime) -> Any:
+def constant(expr: ir.Expr, params: Mapping[str, Any], now: datetime.datetime) -> Any:
     """The value of a constant expression that storage can compare; None when it has none."""
     match expr:
         case ir.Literal(value):

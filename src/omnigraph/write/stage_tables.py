@@ -33,7 +33,8 @@ def stage_pending(
         # Nothing to look for: these rows are known not to be there.
         return session.table_write(pin, store.tables.stage_append(line, rows))
     upserts = rows if rows.num_rows else None
-    return session.table_write(pin, store.tables.stage_change(line, upserts, pending.deleted))
+    there = staging.places(table_key)
+    return session.table_write(pin, store.tables.stage_change(line, upserts, pending.deleted, there=there))
 
 
 def storable(store: GraphStore, line: TableVersion, rows: pa.Table) -> pa.Table:

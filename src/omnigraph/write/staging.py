@@ -21,10 +21,13 @@ from omnigraph.query.evaluate import matching_rows
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.write.columns import empty_rows, working_schema
 from omnigraph.write.committed import CommittedRows
+from omnigraph.write.key_lookup import ids_by_key
 from omnigraph.write.overlay import changed_rows, collapse, overlay
 from omnigraph.write.pushdown import columns_of, pushed_down
 from omnigraph.write.rows import Rows
 from omnigraph.write.validate.changes import TableChange, key_columns, no_ids, one_array
+
+_PLACES = pa.schema([("id", pa.string()), ("_rowid", pa.uint64()), ("_rowaddr", pa.uint64())])
 
 
 @dataclass
@@ -44,6 +47,7 @@ class MutationStaging:
         self.committed = committed
         self._tables: dict[str, PendingTable] = {}
         self._before: dict[str, pa.Table] = {}
+        self._places: dict[str, list[pa.Table]] = {}
 
     def type(self, table_key: str) -> GraphType:
         """The type behind a table key that the compiler has let through."""
@@ -89,7 +93,12 @@ class MutationStaging:
         pending = self.pending(table_key)
         rows = pending.rows.select(list(names))
         if self.committed.count(table_key):
-            committed = self.committed.matching(table_key, pushed_down(predicate, params, now), names)
+            ids = ids_by_key(self.type(table_key), predicate, params, now)
+            if ids is not None:
+                committed = self.committed.rows_with(table_key, "id", ids, names, with_row_address=True)
+            else:
+                committed = self.committed.matching(table_key, pushed_down(predicate, params, now), names)
+            self._note_places(table_key, committed)
             committed = _in_working_types(self._not_pending(committed, pending), pending.rows.schema)
             rows = pa.concat_tables([committed, rows])
         columns = {(ir.THIS, name): rows[name] for name in rows.column_names}
@@ -134,10 +143,29 @@ class MutationStaging:
         left = ids.filter(pc.invert(pc.is_in(ids, value_set=one_array(own["id"])))) if own.num_rows else ids
         if not len(left) or not self.committed.count(table_key):
             return own
-        found = self._not_pending(self.committed.rows_with(table_key, "id", left, schema.names), pending)
-        found = _in_working_types(found, schema)
+        found = self.committed.rows_with(table_key, "id", left, schema.names, with_row_address=True)
+        self._note_places(table_key, found)
+        found = _in_working_types(self._not_pending(found, pending), schema)
         self._remember(table_key, found)
         return pa.concat_tables([own, found]) if own.num_rows else found
+
+    def rows_at(self, table_key: str, column: str, values: pa.Array) -> pa.Array:
+        """The ids of committed rows whose `column` is one of `values`."""
+        found = self.committed.rows_with(table_key, column, values, ["id"], with_row_address=True)
+        self._note_places(table_key, found)
+        return one_array(found["id"])
+
+    def places(self, table_key: str) -> pa.Table:
+        """Where the committed rows lie that were read on the way: `id`, `_rowid`, `_rowaddr`, once each.
+
+        Whatever a write changes or deletes was read before, so a row that is not here is not in the table.
+        """
+        parts = self._places.get(table_key, [_PLACES.empty_table()])
+        read = pa.concat_tables(parts)
+        if len(parts) == 1:
+            return read
+        first = read.append_column("at", pa.array(np.arange(read.num_rows))).group_by("id").aggregate([("at", "min")])
+        return read.take(first["at_min"])
 
     def changes(self) -> dict[str, PendingTable]:
         """What the write changes in the end: tables, rows and ids that are as they were are left out."""
@@ -172,6 +200,10 @@ class MutationStaging:
         match = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
         changed = changed_rows(rows, before, match)
         return rows if bool(changed.all()) else rows.filter(pa.array(changed))
+
+    def _note_places(self, table_key: str, rows: pa.Table) -> None:
+        if rows.num_rows:
+            self._places.setdefault(table_key, []).append(rows.select(_PLACES.names).cast(_PLACES))
 
     def _not_pending(self, rows: pa.Table, pending: PendingTable) -> pa.Table:
         for ids in (one_array(pending.rows["id"]), pending.deleted):

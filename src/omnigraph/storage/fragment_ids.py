@@ -1,0 +1,164 @@
+"""Which small fragments hold an id, known without reading them again.
+
+Every small write leaves a small fragment that no index covers until the next optimize, and Lance reads all of them to
+look up one id. What a data file holds never changes, so the ids of small files are kept: a look-up then goes to the
+fragments that can have the row, and nowhere when the id is new. Deleted rows count as held, since an older version, or
+another branch, may still have them; Lance leaves them out when it reads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from lance.dataset import LanceDataset
+from lance.fragment import FragmentMetadata
+
+from omnigraph.storage.constants import ID_COLUMN
+from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.values import TableVersion
+
+SMALL_FRAGMENT_ROWS = 16_384
+"""Fragments up to this size are known by their ids; larger ones are worth an index."""
+
+MOST_FRAGMENTS = 1_024
+"""A table in more pieces than this is not looked through piece by piece: it needs an optimize."""
+
+MOST_IDS_WANTED = 1_000
+"""Look-ups of more ids than this touch most fragments anyway."""
+
+KEPT_IDS = 250_000
+"""Ids that are kept per graph and process: about 25 MB. What is looked up least recently is dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """Where wanted ids can be.
+
+    `candidates` are all fragments that can hold one. For who only asks whether ids exist: `present` are there for
+    certain, and `fragments` are where the others may be.
+    """
+
+    candidates: tuple[int, ...]
+    present: frozenset[str]
+    fragments: tuple[int, ...]
+
+
+class FragmentIds:
+    """The ids of small data files of one graph. Safe to share between threads."""
+
+    def __init__(self, kept: int = KEPT_IDS) -> None:
+        self._most = kept
+        self._held = 0
+        self._files: OrderedDict[str, frozenset[str]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def note(self, handle: LanceDataset, fragments: Sequence[FragmentMetadata], rows: object) -> None:
+        """Keep the ids of rows that were just written to one small fragment."""
+        if len(fragments) != 1 or not isinstance(rows, pa.Table) or rows.num_rows > SMALL_FRAGMENT_ROWS:
+            return
+        path = _id_file(fragments[0], _id_field(handle))
+        if path is not None and ID_COLUMN in rows.column_names:
+            self._keep({path: frozenset(rows[ID_COLUMN].to_pylist())})
+
+    def narrow(self, handle: LanceDataset, table: TableVersion, wanted: pa.Array) -> Narrowed | None:
+        """The fragments of a table that can hold one of these ids; None when that is not worth knowing."""
+        id_field = _id_field(handle)
+        if id_field is None or len(wanted) > MOST_IDS_WANTED or len(handle.fragment_ids()) > MOST_FRAGMENTS:
+            return None
+        with lance_errors("reading the fragments of", table):
+            fragments = [fragment.metadata for fragment in handle.get_fragments()]
+        files = {f.id: _id_file(f, id_field) for f in fragments if f.physical_rows <= SMALL_FRAGMENT_ROWS}
+        small = {number: path for number, path in files.items() if path is not None}
+        known = self._known(handle, table, [f for f in fragments if f.id in small], small)
+        if not small or known is None:
+            return None
+        ids = frozenset(wanted.to_pylist())
+        present: set[str] = set()
+        elsewhere: list[int] = []
+        candidates: list[int] = []
+        for fragment in fragments:
+            path = small.get(fragment.id)
+            found = ids & known[path] if path is not None else ids
+            if not found:
+                continue
+            candidates.append(fragment.id)
+            if path is None or fragment.num_deletions:
+                elsewhere.append(fragment.id)
+            else:
+                present |= found
+        return Narrowed(tuple(candidates), frozenset(present), () if present == ids else tuple(elsewhere))
+
+    def kept(self) -> int:
+        """How many ids are held."""
+        return self._held
+
+    def _known(
+        self,
+        handle: LanceDataset,
+        table: TableVersion,
+        fragments: Sequence[FragmentMetadata],
+        small: Mapping[int, str],
+    ) -> dict[str, frozenset[str]] | None:
+        known: dict[str, frozenset[str]] = {}
+        with self._lock:
+            for path in small.values():
+                if path in self._files:
+                    self._files.move_to_end(path)
+                    known[path] = self._files[path]
+        unknown = [fragment for fragment in fragments if small[fragment.id] not in known]
+        if sum(fragment.physical_rows for fragment in unknown) > self._most // 2:
+            return None
+        if unknown:
+            learned = _read_ids(handle, table, unknown)
+            if learned is None:
+                return None
+            fresh = {small[number]: ids for number, ids in learned.items()}
+            self._keep(fresh)
+            known |= fresh
+        return known
+
+    def _keep(self, files: Mapping[str, frozenset[str]]) -> None:
+        with self._lock:
+            for path, ids in files.items():
+                if path not in self._files:
+                    self._files[path] = ids
+                    self._held += len(ids)
+            while self._held > self._most and len(self._files) > 1:
+                _, dropped = self._files.popitem(last=False)
+                self._held -= len(dropped)
+
+
+def _read_ids(
+    handle: LanceDataset, table: TableVersion, fragments: Sequence[FragmentMetadata]
+) -> dict[int, frozenset[str]] | None:
+    """The ids of whole fragments, deleted rows included, by one scan in their order."""
+    with lance_errors("reading the ids of", table):
+        rows = handle.scanner(
+            columns=[ID_COLUMN],
+            fragments=[handle.get_fragment(fragment.id) for fragment in fragments],
+            with_row_id=True,
+            include_deleted_rows=True,
+            scan_in_order=True,
+        ).to_table()
+    if rows.num_rows != sum(fragment.physical_rows for fragment in fragments):
+        return None
+    found: dict[int, frozenset[str]] = {}
+    start = 0
+    for fragment in fragments:
+        found[fragment.id] = frozenset(rows[ID_COLUMN].slice(start, fragment.physical_rows).to_pylist())
+        start += fragment.physical_rows
+    return found
+
+
+def _id_field(handle: LanceDataset) -> int | None:
+    return next((field.id() for field in handle.lance_schema.fields() if field.name() == ID_COLUMN), None)
+
+
+def _id_file(fragment: FragmentMetadata, id_field: int | None) -> str | None:
+    """The data file that has the ids of a fragment. File names are unique, on forks too."""
+    # `path` makes a new class at each call, which would take longer than the look-up.
+    return next((file._path for file in fragment.files if id_field in file.fields), None)
