@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ from omnigraph.errors import OmniGraphError
 from omnigraph.ledger.branches import create_branch
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, create_store
+from omnigraph.storage.objects import open_objects
+from omnigraph.storage.uri import parse_root
 from omnigraph.write.load import load as load_in_process
 from omnigraph.write.results import LoadResult
 
@@ -164,10 +167,10 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiny splits and several buckets, so that every rule is checked across tasks."""
     from omnigraph.spark import load_input, load_splits
 
-    monkeypatch.setattr(load_splits, "SMALLEST_SPLIT", 1200)
-    monkeypatch.setattr(load_splits, "LARGEST_SPLIT", 1500)
+    monkeypatch.setattr(load_splits, "SMALLEST_SPLIT", 2500)
+    monkeypatch.setattr(load_splits, "LARGEST_SPLIT", 5000)
     monkeypatch.setattr(load_splits, "_HEAD", 256)
-    monkeypatch.setattr(load_input, "BUCKET_BYTES", 2500)
+    monkeypatch.setattr(load_input, "BUCKET_BYTES", 6000)
 
 
 Outcome = tuple[Any, Any, Any]
@@ -284,6 +287,26 @@ def test_the_same_from_files_of_json(spark: Any, tmp_path: Path, cut: None, kind
     assert commits == 1
     assert (len(rows["node:Person"]), len(rows["edge:Likes"])) == (40, 80)
     assert told["tables"]
+
+
+@pytest.mark.s3
+@pytest.mark.parametrize("wanted", ["in", "in/**/*.jsonl*"])
+def test_the_same_from_an_object_store(
+    spark: Any, tmp_path: Path, cut: None, s3_uri: Callable[[], str], monkeypatch: pytest.MonkeyPatch, wanted: str
+) -> None:
+    place = s3_uri()
+    for name in ("AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+        monkeypatch.setitem(spark.sparkContext.environment, name, os.environ[name])
+    objects = open_objects(parse_root(place))
+    objects.put("in/people.jsonl", lines([*PEOPLE, person("UPPER")]))
+    objects.put("in/more/edges.jsonl.gz", gzip.compress(lines([*FRIENDS, *NOTES])))
+    objects.put("in/_SUCCESS", b"")
+    told, _, _ = same(spark, tmp_path / "bad", [], f"{place}/{wanted}", mode="append")
+    assert told[2]["violations"][0]["source"] == f"{place}/in/people.jsonl"
+    objects.put("in/people.jsonl", lines(PEOPLE))
+    _, commits, rows = same(spark, tmp_path / "good", [], f"{place}/{wanted}", mode="append")
+    assert commits == 1
+    assert (len(rows["node:Person"]), len(rows["edge:Knows"])) == (40, 40)
 
 
 COLUMNS = {

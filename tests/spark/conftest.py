@@ -6,7 +6,7 @@ import pytest
 
 TINY = {
     "spark.driver.memory": "1g",
-    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.shuffle.partitions": "2",
     "spark.speculation": "false",
     "spark.task.maxFailures": "4",
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -230,42 +229,6 @@ def test_a_failure_on_the_driver_cancels_the_job_group(spark: Any) -> None:
     thread.join(timeout=20)
     assert failures, "the job went on after its driver had failed"
     assert time.monotonic() - started < 20
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-def test_ctrl_c_cancels_the_job_and_gives_the_prompt_back() -> None:
-    code = """
-        import sys, time
-        from omnigraph.spark.session import spark_session
-        from omnigraph.spark.progress import run_job
-        spark = spark_session("local[1]", {"spark.driver.memory": "600m"})
-        def slow(batches):
-            import time
-            for batch in batches:
-                time.sleep(60)
-                yield batch
-        try:
-            with run_job(spark, "slow") as job:
-                print("running", flush=True)
-                spark.range(1, numPartitions=1).mapInArrow(slow, "id long").count()
-        except KeyboardInterrupt:
-            left = spark.sparkContext.statusTracker().getActiveJobsIds()
-            print("cancelled", left, flush=True)
-            sys.exit(130)
-    """
-    child = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert child.stdout is not None
-    assert child.stdout.readline() == "running\n"
-    time.sleep(3)
-    pressed = time.monotonic()
-    child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=30)
-    assert child.returncode == 130, (out, err)
-    assert "cancelled" in out
-    assert time.monotonic() - pressed < 15
 
 
 def test_log_lines_come_now_and_then_and_at_the_end(caplog: pytest.LogCaptureFixture) -> None:

@@ -24,6 +24,9 @@ for room in (graphs, data, branches, commits, schemas, languages, maintenance):
     room.register(app)
 
 
+_CANCELLED = 130
+
+
 def run() -> None:
     """The entry point of the console script."""
     argv = sys.argv[1:]
@@ -42,8 +45,7 @@ def main(argv: list[str], *, debug: bool = False) -> int:
         _report_usage(error)
         return error.exit_code
     except (typer.Abort, KeyboardInterrupt):
-        console(stderr=True).print("cancelled", style="yellow")
-        return 130
+        outcome = _CANCELLED
     except BrokenPipeError:
         return 0
     except OmniGraphError as error:
@@ -56,6 +58,8 @@ def main(argv: list[str], *, debug: bool = False) -> int:
             raise
         _report_unexpected(error)
         return 1
+    if outcome == _CANCELLED:  # the framework has turned Ctrl-C into an exit code by itself
+        console(stderr=True).print("cancelled", style="yellow")
     return outcome if isinstance(outcome, int) else 0
 
 

@@ -9,8 +9,8 @@ from omnigraph.storage.compaction import CompactionOptions, CompactionWork, run_
 from omnigraph.storage.constants import ROWS_PER_FILE
 from omnigraph.storage.indexes import IndexWork, run_index_task
 
-SMALLEST_TARGET = ROWS_PER_FILE // 8
-"""Fragments of fewer rows are not worth the start of another task."""
+SMALLEST_TARGET = ROWS_PER_FILE // 4
+"""Fragments of fewer rows are not worth a task of their own: to start one takes a tenth of a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,13 @@ class Workers:
     parts: int = 1
 
     def options_for(self, rows: int) -> CompactionOptions:
-        """How a table of this many rows is compacted, so that every worker has something to do to the end.
+        """How a table of this many rows is compacted, so that every worker has something to do.
 
         The target is halved in whole steps: if it followed the number of rows, fragments that were full yesterday
         would be small today, and each run would rewrite the whole table.
         """
         target = ROWS_PER_FILE
-        while self.parts > 1 and target > SMALLEST_TARGET and rows < 2 * target * self.parts:
+        while self.parts > 1 and target > SMALLEST_TARGET and rows < target * self.parts:
             target //= 2
         return CompactionOptions(target_rows=target)
 

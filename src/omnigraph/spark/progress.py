@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ulid import ULID
 
+from omnigraph.spark.interrupts import plain_interrupts
 from omnigraph.write.progress import Progress, ProgressCallback
 from omnigraph.write.progress_bar import size_text, terminal_bar
 
@@ -79,10 +80,12 @@ def run_job(session: SparkSession, description: str, progress: ProgressCallback 
         watcher = threading.Thread(target=_watch, args=(job, callback, done), name=f"{job.group}-progress", daemon=True)
         watcher.start()
     try:
-        yield job
-    except BaseException:
-        job.cancel()
-        raise
+        with plain_interrupts():
+            try:
+                yield job
+            except BaseException:
+                job.cancel()
+                raise
     finally:
         done.set()
         if watcher is not None:
