@@ -14,8 +14,12 @@ import omnigraph as og
 from omnigraph.errors import MergeConflicts
 from omnigraph.merge import stage_located
 from omnigraph.merge.lines import Stretch, meeting_of
+from omnigraph.merge.merge import merge
+from omnigraph.merge.placement import Placement
 from omnigraph.storage.values import ForkInfo, TableVersion
+from tests.faults.harness import run_killed
 from tests.merge.graphs import PERSON, ages, changed, drop, person, put, store_of
+from tests.model.steps import Step, take
 
 MANY = stage_located.ADOPTED_ROWS
 
@@ -223,3 +227,35 @@ def test_files_are_taken_on_an_object_store_too(s3_uri: Callable[[], str]) -> No
         (adopted,) = {entry.path for entry in store.objects.list(f"{location}/data")} - before
         assert adopted.endswith(".lance")
         assert len(ages(graph)) == MANY + 1
+
+
+def test_a_load_is_taken_over_without_sending_its_rows_anywhere(graph: og.Graph) -> None:
+    def refuse(function: Any, items: Any) -> list[Any]:
+        raise AssertionError("rows were sent to be compared or written")
+
+    graph.branch_create("side")
+    graph.load(people(MANY), type="Person", mode="append", branch="side")
+    result = merge(store_of(graph), "side", placement=Placement("spark", refuse, least_rows=100))
+    assert (result.outcome, result.tables[0].inserts) == ("fast_forward", MANY)
+    graph.branch_create("more")
+    graph.load(people(200, age=pa.array([91] * 200)), type="Person", mode="merge", branch="more")
+    with pytest.raises(AssertionError, match="sent"):
+        merge(store_of(graph), "more", placement=Placement("spark", refuse, least_rows=100))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("at", "landed"),
+    [("merge.staged", False), ("write.sidecar_put", False), ("storage.commit.after", True), ("write.published", True)],
+)
+def test_a_merge_that_takes_files_is_killed(graph: og.Graph, at: str, landed: bool) -> None:
+    put(graph, "main", person("before"))
+    graph.branch_create("side")
+    graph.load(people(MANY), type="Person", mode="append", branch="side")
+    run_killed(take, graph.uri, Step("merge", ("side",)), at=at)
+    with og.open(graph.uri) as reopened:
+        assert len(ages(reopened)) == (MANY + 1 if landed else 1)
+        reopened.merge("side", delete_source=True)
+        reopened.cleanup(keep_versions=1, confirm=True, force=True)
+        assert len(ages(reopened)) == MANY + 1
+        assert reopened.verify().findings == ()

@@ -152,7 +152,7 @@ def table_changes(store: GraphStore, pair: TablePair, placement: Placement = IN_
     with row_engine() as engine:
         wanted = None
         if left is not None and right is not None:
-            if placement.run_all is None and changed_by_lineage(store, engine, pair.left, pair.right):
+            if changed_by_lineage(store, engine, pair.left, pair.right, placement):
                 yield from engine.batches(f"{changes_sql(pair.left.type, pair.right.type)} order by id")
                 return
             found = collect_candidates(store, engine, [(left, right)])

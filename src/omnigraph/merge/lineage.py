@@ -76,6 +76,14 @@ class LineageRows:
         self._schema = image_schema(type_).append(pa.field(ROW, pa.uint64()))
         self._columns = ", ".join(f'"{name}"' for name in self._schema.names)
 
+    def touched(self, table: TableVersion, way: Way, only: str | None = None) -> int:
+        """How many rows a way changed (or only `updated`) and deleted. Reads row ids and versions, no values."""
+        if not way:
+            return 0
+        changed = self._store.tables.changed_rows(table, self._meeting, [], only=only)
+        deleted = self._deleted(table.location, way)
+        return sum(int(batch.num_rows) for reader in (changed, deleted) for batch in reader)
+
     def add_new(self, name: str, table: TableVersion, way: Way, *, with_created: bool = True) -> None:
         """Make `<name>_new`, the rows touched on a way as they are at its end, and `<name>_touched`.
 

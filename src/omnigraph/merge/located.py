@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from omnigraph.merge.engine import RowEngine
 from omnigraph.merge.lineage import LINEAGE_ENDS, ROW, LineageRows, lineage_of
+from omnigraph.merge.placement import IN_PROCESS, Placement
 from omnigraph.merge.rows import changes_sql, quoted, struct_sql
 from omnigraph.schema.catalog import GraphType
 from omnigraph.storage.values import TableVersion
@@ -46,8 +47,12 @@ def collect_by_lineage(
     base: TableVersion,
     source: TableVersion,
     target: TableVersion,
+    placement: Placement = IN_PROCESS,
 ) -> pa.Table | None:
-    """Make `differing` as the comparison by id does, with row ids; the fresh rows. None when lineage cannot tell."""
+    """Make `differing` as the comparison by id does, with row ids; the fresh rows.
+
+    None when lineage cannot tell, or when so many rows have to be compared that they are better spread.
+    """
     meeting = lineage_of(store, type_, [base, source, target])
     if meeting is None:
         return None
@@ -57,6 +62,9 @@ def collect_by_lineage(
     splits = not base_way
     fresh: pa.Table | None = None
     try:
+        only = "updated" if splits else None
+        if placement.run_all is not None and placement.spreads(rows.touched(source, source_way, only)):
+            return None
         rows.add_new("l", base, base_way)
         rows.add_new("r", source, source_way, with_created=not splits)
         rows.add_ids("t", target, target_way)

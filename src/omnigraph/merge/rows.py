@@ -15,6 +15,7 @@ import pyarrow as pa
 from omnigraph.merge.engine import BATCH_ROWS, RowEngine
 from omnigraph.merge.images import compared_columns, image_schema, images
 from omnigraph.merge.lineage import LINEAGE_ENDS, LineageRows, lineage_of
+from omnigraph.merge.placement import IN_PROCESS, Placement
 from omnigraph.schema.catalog import GraphType, Property
 from omnigraph.storage.constants import SCAN_SHARE
 from omnigraph.storage.values import TableVersion
@@ -43,8 +44,13 @@ def exact_changes(
     yield from engine.batches(f"{changes_sql(left.type, right.type)} order by id")
 
 
-def changed_by_lineage(store: GraphStore, engine: RowEngine, left: Side, right: Side) -> bool:
-    """Make `l` and `r` of the rows that may differ, from their lineage; False when it cannot tell."""
+def changed_by_lineage(
+    store: GraphStore, engine: RowEngine, left: Side, right: Side, placement: Placement = IN_PROCESS
+) -> bool:
+    """Make `l` and `r` of the rows that may differ, from their lineage.
+
+    False when it cannot tell, or when there are so many that they are better spread.
+    """
     if left.table is None or right.table is None or left.type != right.type:
         return False
     meeting = lineage_of(store, left.type, [left.table, right.table])
@@ -52,6 +58,9 @@ def changed_by_lineage(store: GraphStore, engine: RowEngine, left: Side, right: 
         return False
     rows = LineageRows(store, engine, left.type, meeting.table)
     try:
+        ends = zip((left.table, right.table), meeting.ways)
+        if placement.run_all is not None and placement.spreads(sum(rows.touched(*end) for end in ends)):
+            return False
         for name, side, way in zip(("l", "r"), (left, right), meeting.ways):
             assert side.table is not None
             rows.add_new(name, side.table, way)

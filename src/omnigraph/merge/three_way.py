@@ -162,8 +162,9 @@ def _found(
     if _same(source, target) or (base_pins and all(_same(pin, source) for pin in base_pins)):
         return None
     only = base_pins[0] if len(base_pins) == 1 else None
-    if only is not None and placement.run_all is None and not answers:
-        fresh = collect_by_lineage(store, engine, type_, table_of(only), table_of(source), table_of(target))
+    if only is not None and not answers:
+        versions = table_of(only), table_of(source), table_of(target)
+        fresh = collect_by_lineage(store, engine, type_, *versions, placement)
         if fresh is not None:
             return replace(_by_one_base(engine, type_), fresh=fresh)
     wanted = _candidates(store, engine, base_pins, source)

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def spark_placement(session: SparkSession | None = None, *, least_rows: int | None = None) -> Placement:
-    """Spread what has at least `least_rows` changed rows (as a setting: one batch) over the executors."""
-    chosen = session or spark_session()
+    """Spread what has at least `least_rows` changed rows (as a setting: one batch) over the executors.
+
+    A session is made when there is something to spread, not before: most merges of a large graph are small.
+    """
     rows = settings().merge_stage_batch_rows if least_rows is None else least_rows
-    return Placement("spark", lambda function, items: spread(chosen, function, items), rows)
+    return Placement("spark", lambda function, items: spread(session or spark_session(), function, items), rows)
