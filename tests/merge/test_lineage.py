@@ -12,13 +12,13 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import MergeConflicts
-from omnigraph.merge import stage_located
+from omnigraph.merge import images, stage_located
 from omnigraph.merge.lines import Stretch, meeting_of
 from omnigraph.merge.merge import merge
 from omnigraph.merge.placement import Placement
 from omnigraph.storage.values import ForkInfo, TableVersion
 from tests.faults.harness import run_killed
-from tests.merge.graphs import PERSON, ages, changed, drop, person, put, store_of
+from tests.merge.graphs import CITY, PERSON, ages, changed, city, drop, person, put, rows, store_of
 from tests.model.steps import Step, take
 
 MANY = stage_located.ADOPTED_ROWS
@@ -241,6 +241,32 @@ def test_a_load_is_taken_over_without_sending_its_rows_anywhere(graph: og.Graph)
     graph.load(people(200, age=pa.array([91] * 200)), type="Person", mode="merge", branch="more")
     with pytest.raises(AssertionError, match="sent"):
         merge(store_of(graph), "more", placement=Placement("spark", refuse, least_rows=100))
+
+
+def test_a_load_with_blobs_is_taken_over_without_comparing_them(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(value: bytes | None) -> str | None:
+        raise AssertionError("bytes were compared")
+
+    put(graph, "main", city("rome", map="AAA="))
+    graph.branch_create("side")
+    put(graph, "side", city("oslo", map="AAE="), city("bern"))
+    put(graph, "main", city("lima", map="AAI="))
+    with monkeypatch.context() as patched:
+        patched.setattr(images, "digest", refuse)
+        assert graph.merge("side").tables[0].inserts == 2
+    assert {name: row["map"] for name, row in rows(graph, CITY).items()} == {
+        "rome": b"\0\0",
+        "oslo": b"\0\1",
+        "lima": b"\0\2",
+        "bern": None,
+    }
+    graph.branch_create("again")
+    put(graph, "again", city("kyiv", map="AAE="))
+    put(graph, "main", city("kyiv", map="AAI="))
+    with pytest.raises(MergeConflicts, match="DivergentInsert"):
+        graph.merge("again")
 
 
 @pytest.mark.slow

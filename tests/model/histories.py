@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
@@ -19,6 +20,7 @@ import omnigraph as og
 from omnigraph.errors import HistoryGap, MergeConflicts, NotFound, StorageError, ValidationFailed
 from omnigraph.failpoints import FailpointError, active
 from omnigraph.ledger.snapshots import table_of
+from omnigraph.merge import stage_located
 from omnigraph.merge.changes import EntityChange
 from tests.model.graph_model import PEOPLE, PLACES, TABLES, GraphModel, Refused, Row
 from tests.model.history_model import SCHEMA, Collides, HistoryModel
@@ -69,8 +71,11 @@ _death = _at_a_place | _at_a_moment if EXAMPLES else _at_a_place
 class HistoriesMachine(RuleBasedStateMachine):
     """A graph and a model, given the same history."""
 
-    @initialize(rows=st.lists(_rows, max_size=8))
-    def begin(self, rows: list[tuple[str, Row]]) -> None:
+    @initialize(rows=st.lists(_rows, max_size=8), takes_files=st.booleans())
+    def begin(self, rows: list[tuple[str, Row]], takes_files: bool) -> None:
+        """In half of the histories merges take even the smallest file as it is."""
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(stage_located, "ADOPTED_ROWS", 1 if takes_files else stage_located.ADOPTED_ROWS)
         self.directory = tempfile.mkdtemp(prefix="omnigraph-histories-")
         self.graph = og.init(f"{self.directory}/graph", schema=SCHEMA)
         self.history = HistoryModel()
@@ -85,6 +90,7 @@ class HistoriesMachine(RuleBasedStateMachine):
         if hasattr(self, "graph"):
             self.graph.close()
             shutil.rmtree(self.directory, ignore_errors=True)
+            self.patch.undo()
 
     # --- what both do ----------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Random histories over several branches: after every step each branch of the store equals the model's.
 
-`OMNIGRAPH_MODEL_EXAMPLES` makes the run deeper; each example is a history of its own. What a deep run finds is shrunk
-to a short script and kept in `test_found.py`.
+`OMNIGRAPH_MODEL_EXAMPLES` makes the run deeper; each example is a history of its own. What a run finds is shrunk to a
+short script, which is kept among the written histories in `tests/merge/test_histories.py`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from tests.model.histories import EXAMPLES, HistoriesMachine
 
 TestHistories = pytest.mark.slow(HistoriesMachine.TestCase)
 TestHistories.settings = settings(
-    max_examples=EXAMPLES or 8,
-    stateful_step_count=50 if EXAMPLES else 25,
+    max_examples=EXAMPLES or 12,
+    stateful_step_count=50 if EXAMPLES else 30,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink]
     if EXAMPLES

@@ -5,7 +5,7 @@ few fragments that the way added; one that was not is as it was at the meeting, 
 keeps its meaning along every way. For each version the engine gets a relation of the rows that may differ, with their
 row ids in that version.
 
-Blobs cannot be read this way, and a restore hides what it took back: the caller then compares rows found by id.
+Blobs cannot be read by row id, and a restore hides what it took back: the caller then compares rows found by id.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import pyarrow.compute as pc
 from omnigraph.errors import HistoryGap, NotFound
 from omnigraph.merge.candidates import has_restore
 from omnigraph.merge.engine import BATCH_ROWS, RowEngine
-from omnigraph.merge.images import blob_columns, image_schema
+from omnigraph.merge.images import image_schema
 from omnigraph.merge.lines import Meeting, Stretch, meeting_of
 from omnigraph.schema.catalog import GraphType
 from omnigraph.storage.constants import SCAN_SHARE
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.values import TableVersion
-from omnigraph.write.validate.changes import key_columns
+from omnigraph.write.validate.changes import key_columns, one_array
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -41,7 +41,7 @@ LINEAGE_ENDS = (HistoryGap, NotFound, TableNotFound)
 
 def lineage_of(store: GraphStore, type_: GraphType, tables: Sequence[TableVersion]) -> Meeting | None:
     """Where versions of a table meet, when their rows can be had from there; None otherwise."""
-    if blob_columns(type_) or len({table.location for table in tables}) > 1:
+    if len({table.location for table in tables}) > 1:
         return None
     location = tables[0].location
     same_line = len({table.branch for table in tables}) == 1
@@ -75,6 +75,7 @@ class LineageRows:
         self._meeting = meeting
         self._schema = image_schema(type_).append(pa.field(ROW, pa.uint64()))
         self._columns = ", ".join(f'"{name}"' for name in self._schema.names)
+        self._met_schema = self._schema.append(pa.field(ADDRESS, pa.uint64()))
 
     def touched(self, table: TableVersion, way: Way, only: str | None = None) -> int:
         """How many rows a way changed (or only `updated`) and deleted. Reads row ids and versions, no values."""
@@ -97,17 +98,18 @@ class LineageRows:
         self._add_changed(f"{name}_ids", name, table, way, schema, with_created=True)
 
     def add_met(self, *names: str) -> None:
-        """Make `m`: rows of the meeting that one of these versions touched."""
+        """Make `m`: rows of the meeting that one of these versions touched, with their addresses there."""
         wanted = " union ".join(f"select {ROW} from {name}_touched" for name in names)
         self._engine.execute(f"create temp table met as {wanted}")
         count = self._engine.count("met")
         if count <= SCAN_SHARE * self._store.tables.count(self._meeting) + BATCH_ROWS:
-            self._create("m", self._taken(self._meeting, self._engine.column(f"select {ROW} from met order by 1", ROW)))
+            row_ids = self._engine.column(f"select {ROW} from met order by 1", ROW)
+            self._create("m", self._taken(self._meeting, row_ids, self._met_schema), self._met_schema)
             return
-        names_ = [name for name in self._schema.names if name != ROW]
-        scanned = self._store.tables.scan(self._meeting, columns=names_, with_row_id=True)
-        self._engine.add_stream("m_rows", self._schema, (_as(batch, self._schema) for batch in scanned))
-        self._engine.execute(f"create temp table m as select {self._columns} from m_rows semi join met using ({ROW})")
+        columns = [name for name in self._schema.names if name != ROW]
+        scanned = self._store.tables.scan(self._meeting, columns=columns, with_row_id=True, with_row_address=True)
+        self._engine.add_stream("m_rows", self._met_schema, (_as(batch, self._met_schema) for batch in scanned))
+        self._engine.execute(f"create temp table m as select * from m_rows semi join met using ({ROW})")
 
     def add_rows(self, name: str) -> None:
         """Make the version itself of its new rows and those that are as they were."""
@@ -140,6 +142,14 @@ class LineageRows:
         self._insert(f"{name}_new", self._taken(table, again))
         return found.filter(pc.invert(pc.is_in(found[ROW], value_set=again)))
 
+    def unshared(self, table: TableVersion, taken_ids: str) -> pa.Array | None:
+        """The ids of rows that are new on the way to a version; None when the relation `taken_ids` has one of them."""
+        found = self._store.tables.changed_rows(table, self._meeting, ["id"], only="created").read_all()
+        self._engine.add_table("created", found)
+        if self._engine.count(f"created semi join {taken_ids} using (id)"):
+            return None
+        return one_array(found["id"])
+
     def no_fresh(self) -> pa.Table:
         """What `fresh` gives when there is none."""
         columns = [self._schema.field(name) for name in key_columns(self._type)]
@@ -167,11 +177,14 @@ class LineageRows:
             delta = self._store.tables.delta(location, stretch.line, stretch.begin, stretch.end)
             yield from (batch.select([ROW]) for batch in delta.deleted_row_ids)
 
-    def _taken(self, table: TableVersion, row_ids: pa.Array) -> Iterator[pa.RecordBatch]:
+    def _taken(
+        self, table: TableVersion, row_ids: pa.Array, schema: pa.Schema | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        wanted = schema or self._schema
         for start in range(0, len(row_ids), ROWS_PER_TAKE):
-            rows = self._store.tables.take_rows(table, row_ids.slice(start, ROWS_PER_TAKE), self._schema.names)
+            rows = self._store.tables.take_rows(table, row_ids.slice(start, ROWS_PER_TAKE), wanted.names)
             for batch in rows.to_batches():
-                yield _as(batch, self._schema)
+                yield _as(batch, wanted)
 
     def _create(self, name: str, batches: Iterator[pa.RecordBatch], schema: pa.Schema | None = None) -> None:
         self._engine.add_stream("rows_in", schema or self._schema, batches)

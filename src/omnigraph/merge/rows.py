@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from omnigraph.merge.engine import BATCH_ROWS, RowEngine
-from omnigraph.merge.images import compared_columns, image_schema, images
+from omnigraph.merge.images import blob_columns, compared_columns, image_schema, images
 from omnigraph.merge.lineage import LINEAGE_ENDS, LineageRows, lineage_of
 from omnigraph.merge.placement import IN_PROCESS, Placement
 from omnigraph.schema.catalog import GraphType, Property
@@ -51,7 +51,7 @@ def changed_by_lineage(
 
     False when it cannot tell, or when there are so many that they are better spread.
     """
-    if left.table is None or right.table is None or left.type != right.type:
+    if left.table is None or right.table is None or left.type != right.type or blob_columns(left.type):
         return False
     meeting = lineage_of(store, left.type, [left.table, right.table])
     if meeting is None:

@@ -6,6 +6,7 @@ Fragments of the source of which every row is taken and new are not read at all:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from omnigraph.config import settings
 from omnigraph.ledger.layout import physical_schema
 from omnigraph.merge.images import compared_columns
 from omnigraph.merge.lineage import ADDRESS, ROW
-from omnigraph.merge.located import SOURCE_ROW, TARGET_ROW, Located
+from omnigraph.merge.located import SOURCE_ROW, TARGET_ADDRESS, TARGET_ROW, VALUES, Located
 from omnigraph.schema.catalog import GraphType
 from omnigraph.storage.distributed import delete_rows, write_fragments
 from omnigraph.storage.values import StagedWrite, TableVersion
@@ -33,18 +34,20 @@ def stage_located(
 ) -> StagedWrite:
     """Stage what a merge does to one table on the target's line."""
     adopted, fresh = _adopt(store, line, source, located.fresh)
-    old_rows = one_array(located.compared[TARGET_ROW]).drop_null()
-    addresses = one_array(store.tables.take_rows(line, old_rows, [ADDRESS])[ADDRESS])
+    addresses = _addresses(store, line, located.compared)
     target = store.tables.write_target(line)
     thinner, emptied = delete_rows(target, addresses) if len(addresses) else ([], [])
     taken = located.compared.filter(pc.is_valid(located.compared[SOURCE_ROW]))
     updated = taken.filter(pc.is_valid(taken[TARGET_ROW]))
-    inserted = one_array(taken.filter(pc.is_null(taken[TARGET_ROW]))[SOURCE_ROW])
-    # Rows that exist come first: they keep their row ids.
-    wanted = pa.concat_arrays([one_array(updated[SOURCE_ROW]), inserted, fresh])
+    inserted = taken.filter(pc.is_null(taken[TARGET_ROW]))
     written: list[str] = []
-    if len(wanted):
-        batches = _rows(store, source, type_, wanted)
+    if taken.num_rows or len(fresh):
+        # Rows that exist come first: they keep their row ids.
+        batches = chain(
+            _compared_rows(store, source, type_, updated),
+            _compared_rows(store, source, type_, inserted),
+            _rows(store, source, type_, fresh),
+        )
         written = write_fragments(target, batches, store.tables.schema(line), updated[TARGET_ROW].to_pylist())
     return store.tables.stage_fragments(
         line,
@@ -72,6 +75,27 @@ def _adopt(store: GraphStore, line: TableVersion, source: TableVersion, fresh: p
     if adopted is None:
         return [], rows
     return adopted, rows.filter(pc.invert(pc.is_in(fragments, value_set=pa.array(whole, pa.uint64()))))
+
+
+def _addresses(store: GraphStore, line: TableVersion, compared: pa.Table) -> pa.Array:
+    """Where the rows lie that are replaced or go. One that nobody touched is where it was, unless it was compacted."""
+    old = compared.filter(pc.is_valid(compared[TARGET_ROW]))
+    addresses = one_array(old[TARGET_ADDRESS])
+    fragments = pa.array([fragment.id for fragment in store.tables.fragments(line)], pa.uint64())
+    stays = pc.is_in(pc.shift_right(addresses, pa.scalar(32, pa.uint64())), value_set=fragments)
+    moved = one_array(old[TARGET_ROW]).filter(pc.invert(stays))
+    found = store.tables.take_rows(line, moved, [ADDRESS])[ADDRESS].chunks if len(moved) else ()
+    return pa.concat_arrays([addresses.filter(stays), *found])
+
+
+def _compared_rows(
+    store: GraphStore, source: TableVersion, type_: GraphType, rows: pa.Table
+) -> Iterator[pa.RecordBatch]:
+    if rows.num_rows and pa.types.is_struct(rows.schema.field(VALUES).type):
+        values = pa.Table.from_struct_array(one_array(rows[VALUES]))
+        yield from values.select(list(compared_columns(type_))).cast(physical_schema(type_)).to_batches()
+    else:
+        yield from _rows(store, source, type_, one_array(rows[SOURCE_ROW]))
 
 
 def _rows(store: GraphStore, source: TableVersion, type_: GraphType, row_ids: pa.Array) -> Iterator[pa.RecordBatch]:

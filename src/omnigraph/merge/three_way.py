@@ -19,7 +19,8 @@ from omnigraph.merge.candidates import CANDIDATES, collect_candidates
 from omnigraph.merge.changes import TypeCount
 from omnigraph.merge.conflicts import MergeConflict, Resolution, Resolutions, row_conflict
 from omnigraph.merge.engine import RowEngine, row_engine
-from omnigraph.merge.located import Located, collect_by_lineage, located_rows
+from omnigraph.merge.images import blob_columns
+from omnigraph.merge.located import Located, collect_by_lineage, located_rows, only_inserted
 from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
 from omnigraph.merge.rows import Side, add_images, changes_sql, struct_sql
 from omnigraph.merge.settle import Settled, settle, with_fresh
@@ -167,6 +168,9 @@ def _found(
         fresh = collect_by_lineage(store, engine, type_, *versions, placement)
         if fresh is not None:
             return replace(_by_one_base(engine, type_), fresh=fresh)
+        inserted = only_inserted(store, engine, type_, *versions) if blob_columns(type_) else None
+        if inserted is not None:
+            return Found(inserted=inserted)
     wanted = _candidates(store, engine, base_pins, source)
     if wanted is None:
         return None
