@@ -98,6 +98,18 @@ def test_adding_a_nullable_property_writes_no_data_file(store: GraphStore, tmp_p
     assert sorted(p.name for p in data.iterdir()) == before
 
 
+def test_declaring_an_index_writes_neither_data_nor_an_index(store: GraphStore, tmp_path: Path) -> None:
+    place = tmp_path / "g" / store.snapshot().pin("node:Person").location
+
+    def files() -> list[Path]:
+        return sorted(p for below in ("data", "_indices") for p in (place / below).rglob("*"))
+
+    before = files()
+    apply_schema(store, PEOPLE.replace("city: String?", "city: String? @index"))
+    assert files() == before
+    assert store.catalog(store.snapshot().schema_digest).nodes[0].by_name["city"].indexed
+
+
 def test_applying_the_accepted_schema_publishes_nothing(store: GraphStore) -> None:
     before = store.snapshot()
     result = apply_schema(store, PEOPLE)

@@ -120,9 +120,9 @@ def _refuse_branches(store: GraphStore) -> None:
     others = [ref.name for ref in store.refs.list() if ref.name != MAIN]
     if others:
         names = ", ".join(f"`{name}`" for name in others)
+        exist = "another branch exists" if len(others) == 1 else f"{len(others)} other branches exist"
         raise Conflict(
-            f"schema apply: {len(others)} other branches exist ({names}); merge or delete them first, since they would "
-            "keep the old schema",
+            f"schema apply: {exist} ({names}); merge or delete what is there first, since it would keep the old schema",
             branches=others,
         )
 
