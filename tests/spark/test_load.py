@@ -36,6 +36,14 @@ def small_splits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_splits, "SMALLEST_SPLIT", 12_000)
 
 
+@pytest.fixture
+def small_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys of the smallest input are checked in several tasks."""
+    from omnigraph.spark import load_input
+
+    monkeypatch.setattr(load_input, "BUCKET_BYTES", 8)
+
+
 def write_people(path: Path, count: int = 300, start: int = 0) -> str:
     rows = [{"type": "Person", "data": {"slug": f"p{n}", "age": n % 90}} for n in range(start, start + count)]
     edges = [{"edge": "Knows", "from": f"p{start}", "to": f"p{n}"} for n in range(start, start + count, 7)]
@@ -102,7 +110,9 @@ def test_a_frame_needs_a_type_and_columns_that_mean_something(spark: Any, store:
         load(spark, store, frame, mode="append", type="Person")
 
 
-def test_an_upsert_keeps_the_row_ids_of_updated_rows(spark: Any, store: GraphStore, tmp_path: Path) -> None:
+def test_an_upsert_keeps_the_row_ids_of_updated_rows(
+    spark: Any, store: GraphStore, tmp_path: Path, small_buckets: None
+) -> None:
     load(spark, store, write_people(tmp_path / "a.jsonl", 50), mode="append")
     columns = ("id", "age", "_rowid", "_row_created_at_version")
     before = {row["id"]: row for row in table(store, "node:Person", *columns)}

@@ -113,9 +113,12 @@ def test_a_built_session_is_quiet_and_takes_master_and_settings_from_the_environ
         def where(batches):
             import sys, pyarrow as pa
             for _ in batches:
-                yield pa.RecordBatch.from_pydict({"python": [sys.executable]})
-        rows = spark.range(1, numPartitions=1).mapInArrow(where, "python string").collect()
+                loaded = [name for name in ("duckdb", "lance", "pandas") if name in sys.modules]
+                yield pa.RecordBatch.from_pydict({"python": [sys.executable], "loaded": [loaded]})
+        rows = spark.range(1, numPartitions=1).mapInArrow(where, "python string, loaded array<string>").collect()
         assert rows[0].python == sys.executable, rows
+        # Workers are forked with the slow imports done, but for Lance, which would not survive the fork.
+        assert rows[0].loaded == ["duckdb", "pandas"], rows
         """,
         OMNIGRAPH_SPARK_MASTER="local[1]",
         OMNIGRAPH_SPARK_CONF="spark.sql.shuffle.partitions=3, spark.driver.memory=500m",

@@ -96,6 +96,15 @@ def test_a_load_in_process_takes_them(place: str, tmp_path: Path) -> None:
     assert input_bytes(f"{place}/in-other") == len(CONTENT["in-other/e.jsonl"])
 
 
+def test_a_relative_path_is_found_from_any_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.jsonl").write_bytes(LINES)
+    monkeypatch.chdir(tmp_path)
+    (file,) = find_files("a.jsonl")
+    monkeypatch.chdir("/")
+    assert file.name == "a.jsonl"
+    assert file.read(0, len(LINES)) == LINES
+
+
 def test_other_places_and_other_values_are_no_files() -> None:
     assert named_files([{"slug": "a"}]) is None
     assert named_files([]) is None

@@ -25,6 +25,7 @@ from omnigraph.spark.scan_plan import ScanPlan, Stretch, plan_from_text, scan_pl
 from omnigraph.spark.types import spark_schema, to_travelling, travelling_schema
 from omnigraph.spark.worker_daemon import settle_worker
 from omnigraph.storage.filters import Filter, and_
+from omnigraph.storage.uri import parse_root
 from omnigraph.storage.values import TableVersion
 
 if TYPE_CHECKING:
@@ -117,10 +118,10 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]
 
     @property
     def uri(self) -> str:
-        """Where the graph lies."""
+        """Where the graph lies. A local path is absolute from here on: executors work in directories of their own."""
         if not self.options.get("path"):
             raise BadRequest('Say which graph: .load("graph.omni") or .save("s3://bucket/graph").')
-        return str(self.options["path"])
+        return parse_root(self.options["path"]).uri
 
     def schema(self) -> StructType:
         """Binds the frame to a snapshot, which travels with this object from here on."""
@@ -224,7 +225,6 @@ class Reader(DataSourceReader):  # type: ignore[misc]
 def tables_of(uri: str) -> TableStore:
     """The tables of a graph, opened once in each process: a worker reads many partitions."""
     from omnigraph.storage.tables import TableStore
-    from omnigraph.storage.uri import parse_root
 
     return TableStore(parse_root(uri))
 

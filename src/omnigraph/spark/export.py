@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -36,13 +37,15 @@ def export_graph(
     """Write a snapshot below a directory or a prefix of an object store. Every executor must see the same place."""
     if path == "-":
         raise BadRequest("Spark writes many files at once, not standard output; export with engine='local' for that.")
+    # Executors work in directories of their own.
+    place = path if "://" in path else os.path.abspath(path)
     snapshot = store.snapshot(at, branch=branch)
     parts: list[ExportPart] = []
     for type_ in exported_types(store, snapshot, types, format):
         table = table_of(snapshot.pin(type_.table_key))
         groups = fragment_groups(store.tables.fragments(table), rows_per_file)
         parts += [
-            ExportPart(store.uri, type_, table, tuple(group), part_path(path, type_, number, format), format)
+            ExportPart(store.uri, type_, table, tuple(group), part_path(place, type_, number, format), format)
             for number, group in enumerate(groups)
         ]
     with run_job(session, "export", progress) as job:

@@ -18,6 +18,7 @@ from omnigraph.spark.spread import one_partition_each
 from omnigraph.write.decode.files import InputFile, named_files
 from omnigraph.write.decode.frames import ColumnMapping, decode_frames
 from omnigraph.write.decode.inputs import InputOptions, find_graph_type, open_input
+from omnigraph.write.input_size import input_bytes
 from omnigraph.write.rows import Rows
 from omnigraph.write.validate.collector import Place, ViolationCollector
 
@@ -36,7 +37,8 @@ _SPLIT_MARK = "\x00split "
 def open_load_input(session: SparkSession, data: Any, options: InputOptions, stack: ExitStack) -> LoadInput:
     """The input of a load, whatever it is."""
     if type(data).__module__.startswith("pyspark.") and hasattr(data, "mapInArrow"):
-        return FrameInput(data, options, int(session.conf.get("spark.sql.shuffle.partitions", "8") or 8))
+        partitions = int(session.conf.get("spark.sql.shuffle.partitions", "8") or 8)
+        return FrameInput(data, options, partitions if _is_large(_frame_bytes(data)) else 1)
     files = named_files(data)
     if files is not None:
         return FilesInput(files, options, _cores(session))
@@ -76,7 +78,7 @@ class FilesInput(LoadInput):
 
     def __init__(self, files: list[InputFile], options: InputOptions, cores: int) -> None:
         weight = sum(file.size * _inflation(file) for file in files)
-        super().__init__(options, max(cores, -(-weight // BUCKET_BYTES)) if weight > BUCKET_BYTES // 8 else 1)
+        super().__init__(options, max(cores, -(-weight // BUCKET_BYTES)) if _is_large(weight) else 1)
         self._files = files
         self._cores = cores
         self._splits: list[Split] = []
@@ -165,7 +167,8 @@ class RowsInput(LoadInput):
     """Data of this process (Arrow, pandas, Polars, Python rows, bytes, open files): decoded here, checked by tasks."""
 
     def __init__(self, data: Any, options: InputOptions, stack: ExitStack, cores: int) -> None:
-        super().__init__(options, cores)
+        size = input_bytes(data)
+        super().__init__(options, cores if size == 0 or _is_large(size) else 1)
         self._decode = open_input(data, options, stack)
 
     def messages(self, session: SparkSession, context: LoadContext, whole: frozenset[str], job: Job) -> DataFrame:
@@ -196,6 +199,16 @@ def as_stored(batch: pa.RecordBatch) -> pa.RecordBatch:
             column = column.cast(pa.uint64())
         arrays.append(column)
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _is_large(size: int) -> bool:
+    """Whether the keys of this much input are worth more than one task; each of them looks at the committed rows."""
+    return size > BUCKET_BYTES // 8
+
+
+def _frame_bytes(frame: DataFrame) -> int:
+    """What Spark thinks a frame will have at most; very much when it does not know."""
+    return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
 
 
 def _inflation(file: InputFile) -> int:

@@ -28,10 +28,15 @@ _READ_AHEAD = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file by its address, which is also what violations call it. `bucket` is None on a local disk."""
+    """A file. `name` is what violations call it, as the caller wrote it.
+
+    `path` is where it is: absolute on a local disk, since an executor works in another directory; the key of an object
+    in `bucket` otherwise.
+    """
 
     name: str
     size: int
+    path: str
     bucket: str | None = None
 
     @property
@@ -50,7 +55,7 @@ class InputFile:
         if self.bucket is not None:
             return io.BufferedReader(_Window(self, 0, self.size), _READ_AHEAD)
         try:
-            return open(self.name, "rb")
+            return open(self.path, "rb")
         except FileNotFoundError:
             raise NotFound(f"there is no file {self.name} to load") from None
         except OSError as error:
@@ -61,11 +66,6 @@ class InputFile:
         with _Window(self, start, end) as window:
             return bytes(window.read())
 
-    @property
-    def key(self) -> str:
-        """The name within the bucket."""
-        return self.name.split("://", 1)[1].partition("/")[2]
-
 
 class _Window(io.RawIOBase):
     """Bytes `start` to `end` of a file, as a file."""
@@ -75,7 +75,7 @@ class _Window(io.RawIOBase):
         self._start = start
         self._end = min(end, file.size)
         self._at = start
-        self._local = open(file.name, "rb") if file.bucket is None else None  # noqa: SIM115 - closed with this
+        self._local = open(file.path, "rb") if file.bucket is None else None  # noqa: SIM115 - closed with this
 
     def readable(self) -> bool:
         return True
@@ -101,7 +101,7 @@ class _Window(io.RawIOBase):
             data = self._local.read(wanted)
         else:
             assert self._file.bucket is not None
-            data = _bucket(self._file.bucket).get_range(self._file.key, self._at, self._at + wanted)
+            data = _bucket(self._file.bucket).get_range(self._file.path, self._at, self._at + wanted)
         self._at += len(data)
         return data
 
@@ -121,7 +121,8 @@ def find_files(data: str | os.PathLike[str]) -> list[InputFile]:
     text = os.fspath(data)
     if text.startswith(_OBJECT_SCHEMES):
         return _objects(text)
-    return [InputFile(str(path), path.stat().st_size) for path in _local_files(_local_path(text))]
+    found = _local_files(_local_path(text))
+    return [InputFile(str(path), path.stat().st_size, os.path.abspath(path)) for path in found]
 
 
 def named_files(data: Any) -> list[InputFile] | None:
@@ -187,7 +188,7 @@ def _objects(uri: str) -> list[InputFile]:
         missing = NotFound(f"there is no object {uri}, and nothing below it to load ({', '.join(JSON_SUFFIXES)})")
     if not found:
         raise missing
-    return [InputFile(f"s3://{bucket}/{entry.path}", entry.size, bucket) for entry in found]
+    return [InputFile(f"s3://{bucket}/{entry.path}", entry.size, entry.path, bucket) for entry in found]
 
 
 def _as_pattern(wildcards: str) -> str:

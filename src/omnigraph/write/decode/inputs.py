@@ -137,7 +137,7 @@ def _open_table(file: InputFile) -> tuple[Iterable[pa.RecordBatch], bool]:
         return read_csv(file.suffix, file.open), True
     if file.suffix == ".parquet":
         return pyarrow.parquet.ParquetFile(file.open_raw()).iter_batches(batch_size=ROWS_PER_BATCH), False
-    return _ipc(pa.memory_map(file.name) if file.bucket is None else file.open_raw()), False
+    return _ipc(pa.memory_map(file.path) if file.bucket is None else file.open_raw()), False
 
 
 def _ipc(source: Any) -> Iterator[pa.RecordBatch]:
