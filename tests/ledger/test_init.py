@@ -2,14 +2,16 @@
 
 import pytest
 
+from omnigraph.config import override
 from omnigraph.diagnostics import SchemaError
 from omnigraph.errors import BadRequest, NotFound
 from omnigraph.ledger.layout import INIT_MARKER, OWN_NAMES
 from omnigraph.ledger.store import create_store, open_store
 from omnigraph.ledger.values import WriterKind
-from omnigraph.storage.constants import LOCKS_DIRECTORY
+from omnigraph.storage.constants import LEASE_CLOCK_SKEW_SECONDS, LOCKS_DIRECTORY
 from omnigraph.storage.objects import open_objects
 from omnigraph.storage.uri import parse_root
+from tests.faults import harness
 from tests.faults.harness import answers_of
 from tests.ledger.graphs import SCHEMA, add_people, people
 from tests.ledger.places import everything_at
@@ -91,6 +93,18 @@ def test_killed_in_the_middle_there_is_no_graph_or_a_whole_one(path, failpoint):
         assert not any(b"Knows" in store.objects.get(schema)[0] for schema in schemas)
     add_people(store, "ada")
     assert people(open_store(path)) == ["ada"]
+
+
+@pytest.mark.s3
+def test_an_init_waits_for_the_lease_of_one_that_died(s3_uri, monkeypatch):
+    """On S3 only, where a lease outlives its holder: for as long as the settings say, and no longer."""
+    uri = s3_uri()
+    monkeypatch.setenv("OMNIGRAPH_LEASE_SECONDS", "100ms")
+    harness.run_killed(make_graph, uri, at="init.marked")
+    with override(lease_seconds=LEASE_CLOCK_SKEW_SECONDS + 1, lease_wait_seconds=0.0):
+        store = create_store(uri, SCHEMA)
+    add_people(store, "ada")
+    assert people(store) == ["ada"]
 
 
 def test_of_processes_that_init_one_path_at_once_exactly_one_succeeds(path):

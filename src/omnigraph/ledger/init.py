@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import orjson
 from ulid import ULID
 
+from omnigraph.config import settings
 from omnigraph.errors import BadRequest
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.commits import CommitLog
@@ -24,7 +25,7 @@ from omnigraph.ledger.schemas import CURRENT_SOURCE, SchemaStore
 from omnigraph.ledger.values import MAIN, BranchRef, GraphCommit, TablePin, WriterKind
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.schema.compile import compile_schema
-from omnigraph.storage.leases import Leases
+from omnigraph.storage.leases import Leases, LeaseTimes
 from omnigraph.storage.object_errors import ObjectNotFound
 from omnigraph.storage.objects import ObjectStore, open_objects
 from omnigraph.storage.tables import TableStore
@@ -47,7 +48,10 @@ def init_graph(root: Root, schema_source: str, *, actor: str | None = None) -> N
     catalog = compile_schema(schema_source)
     objects, tables = open_objects(root), TableStore(root)
     _refuse_graph(root, objects, tables)
-    with Leases(root, objects).acquire(INIT_LEASE, f"init {ULID()}"):
+    times = LeaseTimes(settings().lease_seconds, settings().lease_renewal_seconds)
+    # The lease of an init that died on an object store has to run out first; a lock on local disk is free at once.
+    wait = settings().lease_wait_seconds + (0.0 if root.is_local else times.lease_seconds)
+    with Leases(root, objects, times).acquire(INIT_LEASE, f"init {ULID()}", wait=wait):
         _refuse_graph(root, objects, tables)
         _clear_leftovers(root, objects)
         objects.put(INIT_MARKER, orjson.dumps({"started_at": time.time_ns() // 1000}))
