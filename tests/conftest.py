@@ -71,6 +71,15 @@ def s3_uri(s3_server: str) -> Callable[[], str]:
     return fresh
 
 
+@pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.s3)])
+def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A fresh place for a graph on each kind of store."""
+    if request.param == "local":
+        return str(tmp_path / "graph")
+    fresh: Callable[[], str] = request.getfixturevalue("s3_uri")
+    return fresh()
+
+
 def _wait_until_it_answers(endpoint: str, server: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:

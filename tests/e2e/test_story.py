@@ -36,9 +36,8 @@ def people(count: int) -> list[dict[str, object]]:
     return [*nodes, *edges]
 
 
-def test_the_life_of_a_graph(tmp_path: Path) -> None:
-    uri = tmp_path / "life.omni"
-    with og.init(uri, schema=SCHEMA, actor="ada") as g:
+def test_the_life_of_a_graph(anywhere: str) -> None:
+    with og.init(anywhere, schema=SCHEMA, actor="ada") as g:
         loaded = g.load(people(50), mode="append")
         assert loaded.rows_loaded == 100
         assert loaded.commit is not None
@@ -70,9 +69,9 @@ def test_the_life_of_a_graph(tmp_path: Path) -> None:
         assert kinds[-1] == "Init"
         assert kinds.count("BranchMerge") == 1
 
-    with og.open(uri, read_only=True) as reader, pytest.raises(BadRequest, match="read-only"):
+    with og.open(anywhere, read_only=True) as reader, pytest.raises(BadRequest, match="read-only"):
         reader.mutate(QUERIES, "older", slug="p2", age=1)
-    with og.open(uri) as again:
+    with og.open(anywhere) as again:
         head = again.head().graph_commit_id
         assert again.mutate(QUERIES, "older", slug="p3", age=33, if_commit=head).commit is not None
         with pytest.raises(PreconditionFailed):

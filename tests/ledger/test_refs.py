@@ -8,6 +8,7 @@ import pytest
 
 from omnigraph.errors import BadRequest, InternalError
 from omnigraph.failpoints import active
+from omnigraph.ledger import refs as refs_module
 from omnigraph.ledger.names import check_branch_name, check_tag_name, refuse_system_name
 from omnigraph.ledger.refs import Refs, TagRef, branch_path
 from omnigraph.ledger.values import SCHEMA_APPLY_LOCK, BranchRef
@@ -86,6 +87,17 @@ def test_a_deleted_name_is_free_again_and_its_tombstone_goes_in_time(refs):
     assert refs.sweep(0.0) == 0, "not while somebody may be about to take the name"
     assert refs.create(ref("b", "three"))
     assert refs.names() == ["b"]
+
+
+def test_old_tombstones_are_swept_and_the_name_is_free_as_before(refs, monkeypatch):
+    refs.create(ref("b", "one"))
+    refs.delete(ref("b", "one"))
+    refs.create_tag(TagRef("v1", "c"))
+    refs.delete_tag("v1")
+    monkeypatch.setattr(refs_module, "TOMBSTONE_SECONDS", -1.0)
+    assert refs.sweep(-1.0) == (0 if refs._objects.root.is_local else 2)
+    assert refs.create(ref("b", "two"))
+    assert refs.create_tag(TagRef("v1", "c"))
 
 
 def test_system_refs_are_not_listed(refs):

@@ -9,6 +9,7 @@ import pytest
 
 from omnigraph.config import override
 from omnigraph.errors import Busy, Conflict, RecoveryRequired
+from omnigraph.ledger import refs
 from omnigraph.ledger.branches import create_branch, delete_branch
 from omnigraph.ledger.store import GraphStore, create_store, open_store
 from omnigraph.maintain.cleanup import cleanup
@@ -65,7 +66,8 @@ def test_with_no_grace_and_writers_at_work_nothing_is_lost(store: GraphStore, no
 
 
 @pytest.mark.s3
-def test_on_an_object_store(s3_uri: Callable[[], str]) -> None:
+def test_on_an_object_store(s3_uri: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refs, "TOMBSTONE_SECONDS", -1.0)
     with create_store(s3_uri(), SCHEMA) as store, override(cleanup_grace=0.0):
         for number in range(6):
             put(store, **{f"p{number}": number})
@@ -79,6 +81,7 @@ def test_on_an_object_store(s3_uri: Callable[[], str]) -> None:
         delete_branch(store, "gone")
         result = cleanup(store, keep_versions=3, confirm=True)
         assert not result.failed, result
+        assert store.refs.sweep(-1.0) == 0, "the tombstone of the deleted branch is gone already"
         assert sum(table.old_versions_removed for table in result.tables) > 5
         with open_store(store.uri) as reopened:
             assert len(people(reopened)) == 11

@@ -37,24 +37,24 @@ def test_blobs_are_read_in_ranges(tables: TableStore) -> None:
     assert (tables.blob_size(table, null, "file"), tables.read_blob(table, null, "file")) == (None, None)
 
 
-def test_wrong_ranges_rows_and_columns_are_refused(local_tables: TableStore) -> None:
-    table = local_tables.create("t", SCHEMA, rows=rows(("a", b"12345")))
+def test_wrong_ranges_rows_and_columns_are_refused(tables: TableStore) -> None:
+    table = tables.create("t", SCHEMA, rows=rows(("a", b"12345")))
     for start, end in ((-1, 2), (6, 7), (3, 2)):
         with pytest.raises(BadRequest, match="not within the blob of 5 bytes"):
-            local_tables.read_blob(table, 0, "file", start, end)
+            tables.read_blob(table, 0, "file", start, end)
     with pytest.raises(NotFound):
-        local_tables.read_blob(table, 99, "file")
+        tables.read_blob(table, 99, "file")
     for column in ("n", "nothing"):
         with pytest.raises(BadRequest, match="not a blob column"):
-            local_tables.read_blob(table, 0, column)
+            tables.read_blob(table, 0, column)
 
 
-def test_scans_give_descriptors_or_bytes(local_tables: TableStore) -> None:
-    table = local_tables.create("t", SCHEMA, rows=rows(("a", b"12345"), ("b", None)))
-    (described, nothing) = local_tables.scan_table(table)["file"].to_pylist()
+def test_scans_give_descriptors_or_bytes(tables: TableStore) -> None:
+    table = tables.create("t", SCHEMA, rows=rows(("a", b"12345"), ("b", None)))
+    (described, nothing) = tables.scan_table(table)["file"].to_pylist()
     assert described["size"] == 5
     assert nothing is None
-    assert local_tables.scan_table(table, blobs="bytes")["file"].to_pylist() == [b"12345", None]
+    assert tables.scan_table(table, blobs="bytes")["file"].to_pylist() == [b"12345", None]
 
 
 def test_blobs_survive_append_upsert_delete_and_fork(tables: TableStore) -> None:
@@ -68,16 +68,16 @@ def test_blobs_survive_append_upsert_delete_and_fork(tables: TableStore) -> None
     assert tables.read_blob(fork, c, "file", 0, 4) == CONTENT[::-1][:4]
 
 
-def test_rows_read_as_bytes_can_be_written_back(local_tables: TableStore) -> None:
-    table = local_tables.create("t", SCHEMA, rows=rows(("a", CONTENT), ("b", None)))
-    read = local_tables.scan_table(table, blobs="bytes")
+def test_rows_read_as_bytes_can_be_written_back(tables: TableStore) -> None:
+    table = tables.create("t", SCHEMA, rows=rows(("a", CONTENT), ("b", None)))
+    read = tables.scan_table(table, blobs="bytes")
     changed = read.set_column(1, "n", pa.array([5, 5]))
-    written = with_blobs_as_written(changed, local_tables.schema(table))
-    table = local_tables.commit_staged(local_tables.stage_upsert(table, written), "op")
-    found = local_tables.scan_table(table, blobs="bytes").to_pylist()
+    written = with_blobs_as_written(changed, tables.schema(table))
+    table = tables.commit_staged(tables.stage_upsert(table, written), "op")
+    found = tables.scan_table(table, blobs="bytes").to_pylist()
     assert [(row["n"], row["file"]) for row in found] == [(5, CONTENT), (5, None)]
 
 
-def test_blob_fields_are_recognised(local_tables: TableStore) -> None:
-    table = local_tables.create("t", SCHEMA)
-    assert [is_blob_field(field) for field in local_tables.schema(table)] == [False, False, True]
+def test_blob_fields_are_recognised(tables: TableStore) -> None:
+    table = tables.create("t", SCHEMA)
+    assert [is_blob_field(field) for field in tables.schema(table)] == [False, False, True]

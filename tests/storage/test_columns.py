@@ -29,24 +29,24 @@ def test_add_rename_drop_in_one_transaction(tables: TableStore) -> None:
     assert tables.schema(table) == PEOPLE
 
 
-def test_no_data_is_rewritten_and_lineage_stays(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE, rows=people("a"))
-    before = {f.path for f in local_tables.handles.at(table).get_fragments()[0].metadata.files}
-    landed = local_tables.commit_staged(local_tables.stage_rename_columns(table, {"age": "years"}), "op")
-    assert {f.path for f in local_tables.handles.at(landed).get_fragments()[0].metadata.files} == before
+def test_no_data_is_rewritten_and_lineage_stays(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE, rows=people("a"))
+    before = {f.path for f in tables.handles.at(table).get_fragments()[0].metadata.files}
+    landed = tables.commit_staged(tables.stage_rename_columns(table, {"age": "years"}), "op")
+    assert {f.path for f in tables.handles.at(landed).get_fragments()[0].metadata.files} == before
     columns = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
-    assert local_tables.scan_table(landed, columns=columns).to_pylist() == [dict(zip(columns, (0, 1, 1)))]
+    assert tables.scan_table(landed, columns=columns).to_pylist() == [dict(zip(columns, (0, 1, 1)))]
 
 
-def test_an_index_follows_its_renamed_column(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE, rows=people("a", age=7))
-    staged = local_tables.stage_index(table, "age", IndexKind.BTREE)
+def test_an_index_follows_its_renamed_column(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE, rows=people("a", age=7))
+    staged = tables.stage_index(table, "age", IndexKind.BTREE)
     assert staged is not None
-    table = local_tables.commit_staged(staged, "op")
-    table = local_tables.commit_staged(local_tables.stage_rename_columns(table, {"age": "years"}), "op")
-    (index,) = local_tables.list_indexes(table)
+    table = tables.commit_staged(staged, "op")
+    table = tables.commit_staged(tables.stage_rename_columns(table, {"age": "years"}), "op")
+    (index,) = tables.list_indexes(table)
     assert (index.column, index.uncovered_fragments) == ("years", ())
-    assert local_tables.count(table, eq("years", 7)) == 1
+    assert tables.count(table, eq("years", 7)) == 1
 
 
 def test_a_dropped_column_never_comes_back_under_a_new_one(tables: TableStore) -> None:
@@ -58,50 +58,50 @@ def test_a_dropped_column_never_comes_back_under_a_new_one(tables: TableStore) -
     assert sorted(tables.scan_table(table)["age"].to_pylist()) == [8, 8]
 
 
-def test_names_may_be_swapped(local_tables: TableStore) -> None:
+def test_names_may_be_swapped(tables: TableStore) -> None:
     schema = pa.schema([pa.field("id", pa.string()), pa.field("x", pa.int64()), pa.field("y", pa.int64())])
-    table = local_tables.create("t", schema, rows=pa.table({"id": ["a"], "x": [1], "y": [2]}, schema=schema))
-    table = local_tables.commit_staged(local_tables.stage_rename_columns(table, {"x": "y", "y": "x"}), "op")
-    assert local_tables.scan_table(table).to_pylist() == [{"id": "a", "y": 1, "x": 2}]
+    table = tables.create("t", schema, rows=pa.table({"id": ["a"], "x": [1], "y": [2]}, schema=schema))
+    table = tables.commit_staged(tables.stage_rename_columns(table, {"x": "y", "y": "x"}), "op")
+    assert tables.scan_table(table).to_pylist() == [{"id": "a", "y": 1, "x": 2}]
 
 
-def test_blob_columns_can_be_added_and_dropped(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE, rows=people("a"))
-    table = local_tables.commit_staged(local_tables.stage_add_columns(table, [blob_field("photo")]), "op")
-    rows = people("b").append_column(local_tables.schema(table).field("photo"), blob_array([b"12345"]))
-    table = local_tables.commit_staged(local_tables.stage_append(table, rows), "op")
-    found = local_tables.scan_table(table, columns=["id", "photo"], blobs="bytes").to_pylist()
+def test_blob_columns_can_be_added_and_dropped(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE, rows=people("a"))
+    table = tables.commit_staged(tables.stage_add_columns(table, [blob_field("photo")]), "op")
+    rows = people("b").append_column(tables.schema(table).field("photo"), blob_array([b"12345"]))
+    table = tables.commit_staged(tables.stage_append(table, rows), "op")
+    found = tables.scan_table(table, columns=["id", "photo"], blobs="bytes").to_pylist()
     assert found == [{"id": "a", "photo": None}, {"id": "b", "photo": b"12345"}]
-    table = local_tables.commit_staged(local_tables.stage_drop_columns(table, ["photo"]), "op")
-    assert local_tables.schema(table) == PEOPLE
+    table = tables.commit_staged(tables.stage_drop_columns(table, ["photo"]), "op")
+    assert tables.schema(table) == PEOPLE
 
 
-def test_nullability_can_change(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE, rows=people("a"))
-    table = local_tables.commit_staged(local_tables.stage_columns(table, nullable={"id": True, "age": False}), "op")
-    assert [field.nullable for field in local_tables.schema(table)] == [True, False]
-    assert local_tables.scan_table(table).num_rows == 1
+def test_nullability_can_change(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE, rows=people("a"))
+    table = tables.commit_staged(tables.stage_columns(table, nullable={"id": True, "age": False}), "op")
+    assert [field.nullable for field in tables.schema(table)] == [True, False]
+    assert tables.scan_table(table).num_rows == 1
 
 
-def test_an_empty_table_and_a_fork_can_change_columns(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE)
-    fork = local_tables.create_fork(table, "f-1")
-    changed = local_tables.commit_staged(local_tables.stage_rename_columns(fork, {"age": "years"}), "op")
-    assert local_tables.schema(changed).names == ["id", "years"]
-    assert local_tables.schema(local_tables.head("t")).names == ["id", "age"]
+def test_an_empty_table_and_a_fork_can_change_columns(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE)
+    fork = tables.create_fork(table, "f-1")
+    changed = tables.commit_staged(tables.stage_rename_columns(fork, {"age": "years"}), "op")
+    assert tables.schema(changed).names == ["id", "years"]
+    assert tables.schema(tables.head("t")).names == ["id", "age"]
 
 
-def test_changes_that_make_no_sense_are_refused(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE)
+def test_changes_that_make_no_sense_are_refused(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE)
     with pytest.raises(BadRequest, match="no column `x`"):
-        local_tables.stage_drop_columns(table, ["x"])
+        tables.stage_drop_columns(table, ["x"])
     with pytest.raises(BadRequest, match="two columns called `id`"):
-        local_tables.stage_rename_columns(table, {"age": "id"})
+        tables.stage_rename_columns(table, {"age": "id"})
     with pytest.raises(BadRequest, match="must be nullable"):
-        local_tables.stage_add_columns(table, [pa.field("x", pa.int64(), nullable=False)])
+        tables.stage_add_columns(table, [pa.field("x", pa.int64(), nullable=False)])
 
 
-def test_metadata_of_the_schema_survives_column_changes(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE.with_metadata({"who": "me"}), rows=people("a"))
-    table = local_tables.commit_staged(local_tables.stage_rename_columns(table, {"age": "years"}), "op")
-    assert local_tables.schema(table).metadata == {b"who": b"me"}
+def test_metadata_of_the_schema_survives_column_changes(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE.with_metadata({"who": "me"}), rows=people("a"))
+    table = tables.commit_staged(tables.stage_rename_columns(table, {"age": "years"}), "op")
+    assert tables.schema(table).metadata == {b"who": b"me"}

@@ -61,9 +61,8 @@ def without_the_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("first", KINDS)
 @pytest.mark.parametrize("second", KINDS)
 def test_any_second_commit_from_the_same_base_is_refused_by_lance(
-    local_tables: TableStore, monkeypatch: pytest.MonkeyPatch, first: str, second: str
+    tables: TableStore, monkeypatch: pytest.MonkeyPatch, first: str, second: str
 ) -> None:
-    tables = local_tables
     table = tables.create("t", PEOPLE, rows=people(*"abcd"))
     table = tables.commit_staged(tables.stage_append(table, people("e")), "second fragment")
     winner, loser = stage(tables, table, first, "one"), stage(tables, table, second, "two")
@@ -78,16 +77,16 @@ def test_any_second_commit_from_the_same_base_is_refused_by_lance(
 @pytest.mark.parametrize("first", ["append", "insert", "overwrite"])
 @pytest.mark.parametrize("second", ["append", "insert", "delete", "overwrite"])
 def test_the_same_for_a_table_without_fragments(
-    local_tables: TableStore, monkeypatch: pytest.MonkeyPatch, first: str, second: str
+    tables: TableStore, monkeypatch: pytest.MonkeyPatch, first: str, second: str
 ) -> None:
-    table = local_tables.create("t", PEOPLE)
-    winner, loser = stage(local_tables, table, first, "one"), stage(local_tables, table, second, "two")
+    table = tables.create("t", PEOPLE)
+    winner, loser = stage(tables, table, first, "one"), stage(tables, table, second, "two")
     without_the_first_look(monkeypatch)
-    landed = local_tables.commit_staged(winner, "winner")
+    landed = tables.commit_staged(winner, "winner")
     with pytest.raises(Conflict):
-        local_tables.commit_staged(loser, "loser")
-    assert local_tables.head("t") == landed
-    assert local_tables.scan_table(landed)["id"].to_pylist() == ["one"]
+        tables.commit_staged(loser, "loser")
+    assert tables.head("t") == landed
+    assert tables.scan_table(landed)["id"].to_pylist() == ["one"]
 
 
 def test_a_table_that_moved_is_refused_before_anything_is_tried(tables: TableStore) -> None:
@@ -102,9 +101,8 @@ def test_a_table_that_moved_is_refused_before_anything_is_tried(tables: TableSto
     assert calls["commit"] == 0
 
 
-def test_a_rebased_commit_is_never_a_success(local_tables: TableStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rebased_commit_is_never_a_success(tables: TableStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lance lets a change of rows pass over a concurrent index; that it landed is told, and it is ours to undo."""
-    tables = local_tables
     table = tables.create("t", PEOPLE, rows=people("a"))
     stale = tables.stage_append(table, people("b"))
     index = tables.stage_index(table, "id", IndexKind.BTREE)
@@ -118,8 +116,7 @@ def test_a_rebased_commit_is_never_a_success(local_tables: TableStore, monkeypat
     assert found.properties[OPERATION_ID_PROPERTY] == "late"
 
 
-def test_a_stale_index_is_never_a_success(local_tables: TableStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    tables = local_tables
+def test_a_stale_index_is_never_a_success(tables: TableStore, monkeypatch: pytest.MonkeyPatch) -> None:
     table = tables.create("t", PEOPLE, rows=people("a"))
     index = tables.stage_index(table, "id", IndexKind.BTREE)
     assert index is not None
@@ -129,11 +126,9 @@ def test_a_stale_index_is_never_a_success(local_tables: TableStore, monkeypatch:
         tables.commit_staged(index, "late")
 
 
-def test_a_commit_whose_answer_was_lost_is_recognised(
-    local_tables: TableStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = local_tables.create("t", PEOPLE, rows=people("a"))
-    staged = local_tables.stage_append(table, people("b"))
+def test_a_commit_whose_answer_was_lost_is_recognised(tables: TableStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = tables.create("t", PEOPLE, rows=people("a"))
+    staged = tables.stage_append(table, people("b"))
     commit = LanceDataset.commit
 
     def answer_lost(*arguments: object, **options: object) -> None:
@@ -141,7 +136,7 @@ def test_a_commit_whose_answer_was_lost_is_recognised(
         raise OSError("connection reset")
 
     monkeypatch.setattr(LanceDataset, "commit", answer_lost)
-    assert local_tables.commit_staged(staged, "op") == table.at(2)
+    assert tables.commit_staged(staged, "op") == table.at(2)
 
 
 def test_racing_threads_have_one_winner_each_round(tables: TableStore) -> None:
@@ -219,8 +214,7 @@ def test_restore_refuses_a_table_that_moved(tables: TableStore) -> None:
     assert tables.head("t") == third
 
 
-def test_a_restore_that_landed_elsewhere_says_where(local_tables: TableStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    tables = local_tables
+def test_a_restore_that_landed_elsewhere_says_where(tables: TableStore, monkeypatch: pytest.MonkeyPatch) -> None:
     first = tables.create("t", PEOPLE, rows=people("a"))
     second = tables.commit_staged(tables.stage_append(first, people("b")), "op")
     third = tables.commit_staged(tables.stage_append(second, people("c")), "op")
@@ -232,19 +226,19 @@ def test_a_restore_that_landed_elsewhere_says_where(local_tables: TableStore, mo
     assert tables.scan_table(mended)["id"].to_pylist() == ["a", "b", "c"]
 
 
-def test_failpoints_sit_around_the_commit(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE, rows=people("a"))
+def test_failpoints_sit_around_the_commit(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE, rows=people("a"))
     with active("storage.commit.before", "raise"), pytest.raises(FailpointError):
-        local_tables.commit_staged(local_tables.stage_append(table, people("b")), "op")
-    assert local_tables.head("t") == table
+        tables.commit_staged(tables.stage_append(table, people("b")), "op")
+    assert tables.head("t") == table
     with active("storage.commit.after", "raise"), pytest.raises(FailpointError):
-        local_tables.commit_staged(local_tables.stage_append(table, people("b")), "op")
-    assert local_tables.head("t") == table.at(2)
+        tables.commit_staged(tables.stage_append(table, people("b")), "op")
+    assert tables.head("t") == table.at(2)
 
 
-def test_one_commit_costs_one_commit_of_lance(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE, rows=people("a"))
+def test_one_commit_costs_one_commit_of_lance(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE, rows=people("a"))
     calls: Counter[str] = Counter()
-    local_tables.on_call = lambda name, location: calls.update([name])
-    local_tables.commit_staged(local_tables.stage_upsert(table, people("a", "b")), "op")
+    tables.on_call = lambda name, location: calls.update([name])
+    tables.commit_staged(tables.stage_upsert(table, people("a", "b")), "op")
     assert calls == {"commit": 1}

@@ -34,14 +34,13 @@ def test_workers_write_and_the_driver_commits_once(tables: TableStore, other_pro
     assert tables.count(tables.head("t")) == 1
 
 
-def test_no_rows_make_no_fragment(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE)
-    assert write_fragments(local_tables.write_target(table), [], PEOPLE) == []
-    assert write_fragments(local_tables.root.child("t"), people().to_batches(), PEOPLE) == []
+def test_no_rows_make_no_fragment(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE)
+    assert write_fragments(tables.write_target(table), [], PEOPLE) == []
+    assert write_fragments(tables.root.child("t"), people().to_batches(), PEOPLE) == []
 
 
-def test_a_distributed_upsert_keeps_row_ids_and_creation(local_tables: TableStore) -> None:
-    tables = local_tables
+def test_a_distributed_upsert_keeps_row_ids_and_creation(tables: TableStore) -> None:
     table = tables.create("t", PEOPLE, rows=people("a", "b"))
     table = tables.commit_staged(tables.stage_append(table, people("c")), "op")
     target = tables.write_target(table)
@@ -59,16 +58,16 @@ def test_a_distributed_upsert_keeps_row_ids_and_creation(local_tables: TableStor
     assert rows == {"a": (0, 0, 1, 1), "b": (5, 1, 1, 3), "c": (5, 2, 2, 3), "new": (5, 3, 3, 3)}
 
 
-def test_a_distributed_overwrite(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE, rows=people("a", "b"))
-    written = write_fragments(local_tables.write_target(table), people("c"), PEOPLE)
-    staged = local_tables.stage_fragments(table, written, overwrite=True)
+def test_a_distributed_overwrite(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE, rows=people("a", "b"))
+    written = write_fragments(tables.write_target(table), people("c"), PEOPLE)
+    staged = tables.stage_fragments(table, written, overwrite=True)
     assert (staged.rows_added, staged.rows_deleted) == (1, 2)
-    landed = local_tables.commit_staged(staged, "op")
-    assert local_tables.scan_table(landed)["id"].to_pylist() == ["c"]
+    landed = tables.commit_staged(staged, "op")
+    assert tables.scan_table(landed)["id"].to_pylist() == ["c"]
 
 
-def test_an_error_of_the_stream_reaches_the_worker(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE)
+def test_an_error_of_the_stream_reaches_the_worker(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE)
     with pytest.raises(Exception, match="lacks age"):
-        write_fragments(local_tables.write_target(table), pa.table({"id": ["x"]}), PEOPLE)
+        write_fragments(tables.write_target(table), pa.table({"id": ["x"]}), PEOPLE)

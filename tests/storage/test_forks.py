@@ -93,17 +93,17 @@ def test_a_fork_stays_readable_after_compaction_and_cleanup_of_its_parent(tables
 
 
 @pytest.mark.parametrize("name", ["main", "", "a/b", "a b", "-x", "a@b", "ä"])
-def test_names_of_forks_are_flat(local_tables: TableStore, name: str) -> None:
-    base = local_tables.create("t", PEOPLE)
+def test_names_of_forks_are_flat(tables: TableStore, name: str) -> None:
+    base = tables.create("t", PEOPLE)
     with pytest.raises(BadRequest):
-        local_tables.create_fork(base, name)
+        tables.create_fork(base, name)
 
 
-def test_failpoints_sit_around_the_making_of_a_fork(local_tables: TableStore) -> None:
-    base = local_tables.create("t", PEOPLE)
+def test_failpoints_sit_around_the_making_of_a_fork(tables: TableStore) -> None:
+    base = tables.create("t", PEOPLE)
     with active("storage.fork.before", "raise"), pytest.raises(FailpointError):
-        local_tables.create_fork(base, "f-1")
-    assert local_tables.list_forks("t") == []
+        tables.create_fork(base, "f-1")
+    assert tables.list_forks("t") == []
     with active("storage.fork.after", "raise"), pytest.raises(FailpointError):
-        local_tables.create_fork(base, "f-2")
-    assert [fork.name for fork in local_tables.list_forks("t")] == ["f-2"]
+        tables.create_fork(base, "f-2")
+    assert [fork.name for fork in tables.list_forks("t")] == ["f-2"]

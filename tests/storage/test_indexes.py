@@ -76,72 +76,72 @@ def test_answers_are_the_same_without_with_part_of_and_with_all_of_an_index(tabl
     assert tables.count(table, eq("id", "k401")) == 1
 
 
-def test_an_index_is_used(local_tables: TableStore) -> None:
-    table = build(local_tables, local_tables.create("t", SCHEMA, rows=rows(0, 50)), "id", IndexKind.BTREE)
-    plan = local_tables.handles.at(table).scanner(filter="id = 'k7'").explain_plan()
+def test_an_index_is_used(tables: TableStore) -> None:
+    table = build(tables, tables.create("t", SCHEMA, rows=rows(0, 50)), "id", IndexKind.BTREE)
+    plan = tables.handles.at(table).scanner(filter="id = 'k7'").explain_plan()
     assert "ScalarIndexQuery" in plan
 
 
-def test_nothing_to_do_gives_nothing(local_tables: TableStore) -> None:
-    table = local_tables.create("t", SCHEMA)
-    assert local_tables.stage_index(table, "id", IndexKind.BTREE) is None
-    table = local_tables.commit_staged(local_tables.stage_append(table, rows(0, 10)), "op")
-    table = build(local_tables, table, "id", IndexKind.BTREE)
-    assert local_tables.stage_index(table, "id", IndexKind.BTREE) is None
+def test_nothing_to_do_gives_nothing(tables: TableStore) -> None:
+    table = tables.create("t", SCHEMA)
+    assert tables.stage_index(table, "id", IndexKind.BTREE) is None
+    table = tables.commit_staged(tables.stage_append(table, rows(0, 10)), "op")
+    table = build(tables, table, "id", IndexKind.BTREE)
+    assert tables.stage_index(table, "id", IndexKind.BTREE) is None
 
 
-def test_too_few_vectors_stay_pending_and_searches_scan(local_tables: TableStore) -> None:
-    table = local_tables.create("t", SCHEMA, rows=rows(0, 100))
-    state = local_tables.index_state(table, "vector", IndexKind.VECTOR)
+def test_too_few_vectors_stay_pending_and_searches_scan(tables: TableStore) -> None:
+    table = tables.create("t", SCHEMA, rows=rows(0, 100))
+    state = tables.index_state(table, "vector", IndexKind.VECTOR)
     assert not state.trainable
     assert state.uncovered_fragments == (0,)
-    assert local_tables.stage_index(table, "vector", IndexKind.VECTOR) is None
-    assert len(nearest(local_tables, table)) == 5
+    assert tables.stage_index(table, "vector", IndexKind.VECTOR) is None
+    assert len(nearest(tables, table)) == 5
 
 
-def test_phrases_can_be_searched(local_tables: TableStore) -> None:
+def test_phrases_can_be_searched(tables: TableStore) -> None:
     from lance.query import PhraseQuery
 
-    table = build(local_tables, local_tables.create("t", SCHEMA, rows=rows(0, 50)), "text", IndexKind.TEXT)
-    found = local_tables.scan_table(table, columns=["id"], full_text=PhraseQuery("word7 common", "text"))
+    table = build(tables, tables.create("t", SCHEMA, rows=rows(0, 50)), "text", IndexKind.TEXT)
+    found = tables.scan_table(table, columns=["id"], full_text=PhraseQuery("word7 common", "text"))
     assert found["id"].to_pylist() == ["k7"]
 
 
-def test_segments_that_pile_up_are_replaced_by_one(local_tables: TableStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_segments_that_pile_up_are_replaced_by_one(tables: TableStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexes, "MOST_SEGMENTS", 2)
-    table = local_tables.create("t", PEOPLE, rows=people("a"))
+    table = tables.create("t", PEOPLE, rows=people("a"))
     counts = []
     for name in "bcdef":
-        table = build(local_tables, table, "id", IndexKind.BTREE)
-        counts.append(local_tables.index_state(table, "id", IndexKind.BTREE).segments)
-        table = local_tables.commit_staged(local_tables.stage_append(table, people(name)), "op")
+        table = build(tables, table, "id", IndexKind.BTREE)
+        counts.append(tables.index_state(table, "id", IndexKind.BTREE).segments)
+        table = tables.commit_staged(tables.stage_append(table, people(name)), "op")
     assert counts == [1, 2, 1, 2, 1]
-    assert all(local_tables.count(table, eq("id", name)) == 1 for name in "abcdef")
+    assert all(tables.count(table, eq("id", name)) == 1 for name in "abcdef")
 
 
-def test_an_index_can_be_dropped(local_tables: TableStore) -> None:
-    table = build(local_tables, local_tables.create("t", SCHEMA, rows=rows(0, 50)), "id", IndexKind.BTREE)
-    staged = local_tables.stage_drop_index(table, indexes.index_name("id", IndexKind.BTREE))
+def test_an_index_can_be_dropped(tables: TableStore) -> None:
+    table = build(tables, tables.create("t", SCHEMA, rows=rows(0, 50)), "id", IndexKind.BTREE)
+    staged = tables.stage_drop_index(table, indexes.index_name("id", IndexKind.BTREE))
     assert staged is not None
-    table = local_tables.commit_staged(staged, "op")
-    assert local_tables.list_indexes(table) == []
-    assert local_tables.stage_drop_index(table, "nothing") is None
+    table = tables.commit_staged(staged, "op")
+    assert tables.list_indexes(table) == []
+    assert tables.stage_drop_index(table, "nothing") is None
 
 
 @pytest.mark.parametrize(
     ("column", "kind"), [("id", IndexKind.BTREE), ("text", IndexKind.TEXT), ("vector", IndexKind.VECTOR)]
 )
 def test_segments_can_be_built_in_other_processes_and_on_a_fork(
-    local_tables: TableStore, other_process: Pool, column: str, kind: IndexKind
+    tables: TableStore, other_process: Pool, column: str, kind: IndexKind
 ) -> None:
-    table = local_tables.create("t", SCHEMA, rows=rows(0, 400))
-    fork = local_tables.create_fork(table, "f-1")
-    fork = local_tables.commit_staged(local_tables.stage_append(fork, rows(400, 800)), "op")
-    expected = (nearest(local_tables, fork), words(local_tables, fork, "word7 word401"))
-    work = local_tables.plan_index(fork, column, kind, parts=2)
+    table = tables.create("t", SCHEMA, rows=rows(0, 400))
+    fork = tables.create_fork(table, "f-1")
+    fork = tables.commit_staged(tables.stage_append(fork, rows(400, 800)), "op")
+    expected = (nearest(tables, fork), words(tables, fork, "word7 word401"))
+    work = tables.plan_index(fork, column, kind, parts=2)
     assert [task.fragments for task in work] == [(0,), (1,)]
     segments = other_process.map(indexes.run_index_task, work)
-    landed = local_tables.commit_staged(local_tables.stage_index_segments(fork, column, kind, segments), "op")
-    assert local_tables.index_state(landed, column, kind).is_complete
-    assert (nearest(local_tables, landed), words(local_tables, landed, "word7 word401")) == expected
-    assert local_tables.list_indexes(local_tables.head("t")) == []
+    landed = tables.commit_staged(tables.stage_index_segments(fork, column, kind, segments), "op")
+    assert tables.index_state(landed, column, kind).is_complete
+    assert (nearest(tables, landed), words(tables, landed, "word7 word401")) == expected
+    assert tables.list_indexes(tables.head("t")) == []

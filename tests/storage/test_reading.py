@@ -53,8 +53,8 @@ def test_creating_at_once_has_one_winner(tables: TableStore) -> None:
     assert tables.count(tables.head("nodes/n1")) == 1
 
 
-def test_tables_have_stable_row_ids_and_the_file_format_with_blobs(local_tables: TableStore) -> None:
-    handle = local_tables.handles.at(local_tables.create("t", PEOPLE, rows=people("a")))
+def test_tables_have_stable_row_ids_and_the_file_format_with_blobs(tables: TableStore) -> None:
+    handle = tables.handles.at(tables.create("t", PEOPLE, rows=people("a")))
     assert handle.has_stable_row_ids
     assert handle.data_storage_version == "2.2"
 
@@ -93,21 +93,21 @@ def test_scan_with_projection_filter_order_limit_offset(tables: TableStore) -> N
     ]
 
 
-def test_a_scan_streams_in_batches(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE, rows=people(*range(1000)))
-    batches = list(local_tables.scan(table, batch_size=100))
+def test_a_scan_streams_in_batches(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE, rows=people(*range(1000)))
+    batches = list(tables.scan(table, batch_size=100))
     assert len(batches) >= 10
     assert sum(batch.num_rows for batch in batches) == 1000
 
 
-def test_scan_of_chosen_fragments(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE, rows=people("a"))
-    table = local_tables.commit_staged(local_tables.stage_append(table, people("b")), "op")
-    fragments = local_tables.fragments(table)
+def test_scan_of_chosen_fragments(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE, rows=people("a"))
+    table = tables.commit_staged(tables.stage_append(table, people("b")), "op")
+    fragments = tables.fragments(table)
     assert [(f.rows, f.physical_rows, f.deletions) for f in fragments] == [(1, 1, 0), (1, 1, 0)]
-    assert local_tables.scan_table(table, fragments=[fragments[1].id])["id"].to_pylist() == ["b"]
+    assert tables.scan_table(table, fragments=[fragments[1].id])["id"].to_pylist() == ["b"]
     with pytest.raises(BadRequest, match="no fragment 99"):
-        local_tables.scan(table, fragments=[99])
+        tables.scan(table, fragments=[99])
 
 
 def test_take_ids_with_and_without_an_index(tables: TableStore) -> None:
@@ -128,30 +128,28 @@ def _indexed(tables: TableStore, table: TableVersion) -> TableVersion:
     return tables.commit_staged(staged, "index")
 
 
-def test_many_ids_give_the_same_rows_by_scan_and_by_index(
-    local_tables: TableStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = local_tables.create("t", PEOPLE, rows=people(*range(2000)))
-    table = _indexed(local_tables, local_tables.commit_staged(local_tables.stage_delete(table, ["0", "1"]), "op"))
+def test_many_ids_give_the_same_rows_by_scan_and_by_index(tables: TableStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = tables.create("t", PEOPLE, rows=people(*range(2000)))
+    table = _indexed(tables, tables.commit_staged(tables.stage_delete(table, ["0", "1"]), "op"))
     wanted = [str(number) for number in range(0, 4000, 2)]
     monkeypatch.setattr(reading, "IDS_PER_INDEX_LOOKUP", 300)
-    by_scan = local_tables.take_ids(table, wanted, ["age"], with_row_id=True)
+    by_scan = tables.take_ids(table, wanted, ["age"], with_row_id=True)
     monkeypatch.setattr(reading, "SCAN_SHARE", 10.0)
-    by_index = local_tables.take_ids(table, wanted, ["age"], with_row_id=True)
+    by_index = tables.take_ids(table, wanted, ["age"], with_row_id=True)
     assert by_scan.column_names == by_index.column_names == ["age", "_rowid"]
     assert sorted(by_scan["_rowid"].to_pylist()) == sorted(by_index["_rowid"].to_pylist())
     assert by_scan.num_rows == 999
     assert constants.IDS_PER_INDEX_LOOKUP > 300
 
 
-def test_take_rows_by_row_id_in_the_order_asked_for(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE, rows=people("a", "b", "c"))
-    found = local_tables.take_rows(table, [2, 0, 99], ["id"])
+def test_take_rows_by_row_id_in_the_order_asked_for(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE, rows=people("a", "b", "c"))
+    found = tables.take_rows(table, [2, 0, 99], ["id"])
     assert found.to_pydict() == {"id": ["c", "a"], "_rowid": [2, 0]}
-    assert local_tables.take_rows(table, pa.array([1], pa.uint64())).column_names == ["id", "age", "_rowid"]
+    assert tables.take_rows(table, pa.array([1], pa.uint64())).column_names == ["id", "age", "_rowid"]
 
 
-def test_vector_and_text_search(local_tables: TableStore) -> None:
+def test_vector_and_text_search(tables: TableStore) -> None:
     schema = pa.schema(
         [pa.field("id", pa.string()), pa.field("text", pa.string()), pa.field("vector", pa.list_(pa.float32(), 2))]
     )
@@ -159,20 +157,20 @@ def test_vector_and_text_search(local_tables: TableStore) -> None:
         {"id": ["a", "b", "c"], "text": ["red apple", "green pear", "red pear"], "vector": [[1, 0], [0, 1], [1, 1]]},
         schema=schema,
     )
-    table = local_tables.create("t", schema, rows=rows)
+    table = tables.create("t", schema, rows=rows)
     near = {"column": "vector", "q": np.array([1, 0], dtype=np.float32), "k": 2, "metric": "cosine"}
-    found = local_tables.scan_table(table, columns=["id"], nearest=near)
+    found = tables.scan_table(table, columns=["id"], nearest=near)
     assert found["id"].to_pylist() == ["a", "c"]
     assert found.column_names == ["id", "_distance"]
-    assert local_tables.scan_table(table, nearest=near, filter=eq("id", "b"))["id"].to_pylist() == ["b"]
+    assert tables.scan_table(table, nearest=near, filter=eq("id", "b"))["id"].to_pylist() == ["b"]
     words = {"columns": ["text"], "query": "pear"}
-    assert sorted(local_tables.scan_table(table, columns=["id"], full_text=words)["id"].to_pylist()) == ["b", "c"]
+    assert sorted(tables.scan_table(table, columns=["id"], full_text=words)["id"].to_pylist()) == ["b", "c"]
 
 
-def test_errors_while_reading_are_in_our_words(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE, rows=people("a"))
+def test_errors_while_reading_are_in_our_words(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE, rows=people("a"))
     with pytest.raises(StorageError, match="reading t version 1"):
-        local_tables.scan_table(table, columns=["nothing"])
+        tables.scan_table(table, columns=["nothing"])
 
 
 def test_pinned_versions_never_change(tables: TableStore) -> None:
@@ -183,8 +181,8 @@ def test_pinned_versions_never_change(tables: TableStore) -> None:
     assert TableStore(tables.root).scan_table(first)["id"].to_pylist() == ["a"]
 
 
-def test_handles_are_cached_and_bounded(local_tables: TableStore) -> None:
-    tables = TableStore(local_tables.root, cache_size=2)
+def test_handles_are_cached_and_bounded(tables: TableStore) -> None:
+    tables = TableStore(tables.root, cache_size=2)
     calls: Counter[tuple[str, str]] = Counter()
     tables.on_call = lambda name, location: calls.update([(name, location)])
     made = [tables.create(f"t{number}", PEOPLE) for number in range(3)]
@@ -198,21 +196,21 @@ def test_handles_are_cached_and_bounded(local_tables: TableStore) -> None:
     assert tables.handles.cached() == 2
 
 
-def test_the_cache_is_shared_by_threads(local_tables: TableStore) -> None:
-    made = [local_tables.create(f"t{number}", PEOPLE, rows=people(*range(number))) for number in range(6)]
-    tables = TableStore(local_tables.root, cache_size=3)
+def test_the_cache_is_shared_by_threads(tables: TableStore) -> None:
+    made = [tables.create(f"t{number}", PEOPLE, rows=people(*range(number))) for number in range(6)]
+    tables = TableStore(tables.root, cache_size=3)
     with ThreadPoolExecutor(4) as pool:
         counts = list(pool.map(lambda number: tables.count(made[number % 6]), range(120)))
     assert counts == [number % 6 for number in range(120)]
     assert tables.handles.cached() <= 3
 
 
-def test_opening_a_store_reads_nothing(local_tables: TableStore) -> None:
+def test_opening_a_store_reads_nothing(tables: TableStore) -> None:
     calls: list[str] = []
-    tables = TableStore(parse_root(local_tables.root.path))
+    tables = TableStore(parse_root(tables.root.path))
     tables.on_call = lambda name, location: calls.append(name)
     assert calls == []
-    assert not local_tables.root.path or tables.handles.cached() == 0
+    assert not tables.root.path or tables.handles.cached() == 0
 
 
 def test_tables_do_not_live_in_memory() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from omnigraph.errors import BadRequest, Cancelled
 from omnigraph.storage.filters import eq
 from omnigraph.storage.indexes import IndexKind
+from omnigraph.storage.objects import open_objects
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import parse_root
 from omnigraph.storage.values import StagedWrite, TableVersion
@@ -75,8 +75,7 @@ def test_updates_keep_row_id_and_creation_and_move_last_update(tables: TableStor
     assert lineage(tables, third) == {"b": (1, 1, 2), "n": (2, 2, 3), "m": (3, 3, 3)}
 
 
-def test_an_index_never_hides_or_repeats_a_changed_row(local_tables: TableStore) -> None:
-    tables = local_tables
+def test_an_index_never_hides_or_repeats_a_changed_row(tables: TableStore) -> None:
     table = tables.create("t", PEOPLE, rows=people(*"abcdef", age=1))
     for column in ("id", "age"):
         staged = tables.stage_index(table, column, IndexKind.BTREE)
@@ -115,41 +114,41 @@ def test_deleting_what_is_not_there_is_empty_and_may_still_be_committed(tables: 
         assert tables.count(tables.commit_staged(staged, "op")) == rows.num_rows
 
 
-def test_rows_may_come_as_a_stream_in_any_column_order(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE)
+def test_rows_may_come_as_a_stream_in_any_column_order(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE)
     batch = pa.record_batch({"age": pa.array([1, 2], pa.int32()), "id": ["a", "b"]})
     reader = pa.RecordBatchReader.from_batches(batch.schema, [batch])
-    table = local_tables.commit_staged(local_tables.stage_append(table, reader), "op")
-    assert contents(local_tables, table) == {"a": 1, "b": 2}
+    table = tables.commit_staged(tables.stage_append(table, reader), "op")
+    assert contents(tables, table) == {"a": 1, "b": 2}
 
 
-def test_rows_that_do_not_fit_are_refused(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE, rows=people("a"))
+def test_rows_that_do_not_fit_are_refused(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE, rows=people("a"))
     with pytest.raises(BadRequest, match="lacks age"):
-        local_tables.stage_append(table, pa.table({"id": ["x"]}))
+        tables.stage_append(table, pa.table({"id": ["x"]}))
     with pytest.raises(BadRequest, match="unknown other"):
-        local_tables.stage_append(table, people("x").append_column("other", pa.array([1])))
+        tables.stage_append(table, people("x").append_column("other", pa.array([1])))
     with pytest.raises(BadRequest, match="the row `x` twice"):
-        local_tables.stage_upsert(table, people("x", "x"))
+        tables.stage_upsert(table, people("x", "x"))
     with pytest.raises(BadRequest, match="both changes and deletes the row `a`"):
-        local_tables.stage_change(table, people("a"), ["a"])
+        tables.stage_change(table, people("a"), ["a"])
     loose = pa.schema([pa.field("id", pa.string()), pa.field("age", pa.int64())])
     with pytest.raises(BadRequest, match="has no `id`"):
-        local_tables.stage_upsert(table, pa.table({"id": [None], "age": [1]}, schema=loose))
+        tables.stage_upsert(table, pa.table({"id": [None], "age": [1]}, schema=loose))
 
 
-def test_an_error_in_the_stream_of_rows_comes_out_as_it_is(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE, rows=people("a"))
+def test_an_error_in_the_stream_of_rows_comes_out_as_it_is(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE, rows=people("a"))
 
     def broken() -> Iterator[pa.RecordBatch]:
         yield from people("b").to_batches()
         raise Cancelled("stopped by the caller")
 
     with pytest.raises(Cancelled, match="stopped by the caller"):
-        local_tables.stage_append(table, broken())
+        tables.stage_append(table, broken())
     with pytest.raises(BadRequest, match="cannot be stored as int64"):
-        local_tables.stage_append(table, pa.table({"id": ["x"], "age": ["not a number"]}))
-    assert local_tables.head("t") == table
+        tables.stage_append(table, pa.table({"id": ["x"], "age": ["not a number"]}))
+    assert tables.head("t") == table
 
 
 def test_overwrite_may_change_the_columns(tables: TableStore) -> None:
@@ -164,12 +163,12 @@ def test_overwrite_may_change_the_columns(tables: TableStore) -> None:
     assert tables.count(emptied) == 0
 
 
-def test_another_key_column_may_be_named(local_tables: TableStore) -> None:
+def test_another_key_column_may_be_named(tables: TableStore) -> None:
     schema = pa.schema([pa.field("object_id", pa.string()), pa.field("n", pa.int64())])
-    table = local_tables.create("t", schema, rows=pa.table({"object_id": ["head"], "n": [1]}, schema=schema))
+    table = tables.create("t", schema, rows=pa.table({"object_id": ["head"], "n": [1]}, schema=schema))
     rows = pa.table({"object_id": ["head", "x"], "n": [2, 2]}, schema=schema)
-    table = local_tables.commit_staged(local_tables.stage_change(table, rows, None, key="object_id"), "op")
-    assert local_tables.scan_table(table).to_pydict() == {"object_id": ["head", "x"], "n": [2, 2]}
+    table = tables.commit_staged(tables.stage_change(table, rows, None, key="object_id"), "op")
+    assert tables.scan_table(table).to_pydict() == {"object_id": ["head", "x"], "n": [2, 2]}
 
 
 def test_an_abandoned_write_leaves_no_data_files(tables: TableStore) -> None:
@@ -183,15 +182,15 @@ def test_an_abandoned_write_leaves_no_data_files(tables: TableStore) -> None:
     assert contents(tables, tables.head("t")) == {"a": 0}
 
 
-def test_abandoning_a_committed_write_removes_nothing(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE, rows=people("a"))
-    staged = local_tables.stage_append(table, people("b"))
-    landed = local_tables.commit_staged(staged, "op")
-    assert local_tables.abandon(staged) == 0
-    later = local_tables.commit_staged(local_tables.stage_overwrite(landed, []), "op")
-    assert local_tables.abandon(staged) == 0
-    assert contents(TableStore(local_tables.root), landed) == {"a": 0, "b": 0}
-    assert local_tables.count(later) == 0
+def test_abandoning_a_committed_write_removes_nothing(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE, rows=people("a"))
+    staged = tables.stage_append(table, people("b"))
+    landed = tables.commit_staged(staged, "op")
+    assert tables.abandon(staged) == 0
+    later = tables.commit_staged(tables.stage_overwrite(landed, []), "op")
+    assert tables.abandon(staged) == 0
+    assert contents(TableStore(tables.root), landed) == {"a": 0, "b": 0}
+    assert tables.count(later) == 0
 
 
 OPERATIONS = st.lists(
@@ -264,11 +263,11 @@ def _apply(
     return table if staged is None else tables.commit_staged(staged, f"op {turn}")
 
 
-def test_staged_files_are_named_below_the_root(local_tables: TableStore) -> None:
-    table = local_tables.create("nodes/n1", PEOPLE, rows=people("a"))
-    fork = local_tables.create_fork(table, "f-1")
-    staged = local_tables.stage_append(fork, people("b"))
+def test_staged_files_are_named_below_the_root(tables: TableStore) -> None:
+    table = tables.create("nodes/n1", PEOPLE, rows=people("a"))
+    fork = tables.create_fork(table, "f-1")
+    staged = tables.stage_append(fork, people("b"))
     data_files = [path for path in staged.new_files if not path.endswith("/")]
     assert len(data_files) == 1
     assert data_files[0].startswith("nodes/n1/tree/f-1/data/")
-    assert Path(local_tables.root.path, data_files[0]).is_file()
+    assert open_objects(tables.root).head(data_files[0]) is not None

@@ -71,12 +71,12 @@ def test_the_first_transaction_of_a_fork_changes_nothing(tables: TableStore) -> 
     assert (start.kind, start.changes_content) == ("Clone", False)
 
 
-def test_what_cannot_be_read_at_all_is_not_judged(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE, rows=people("a"))
+def test_what_cannot_be_read_at_all_is_not_judged(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE, rows=people("a"))
     for name in "bcd":
-        table = local_tables.commit_staged(local_tables.stage_append(table, people(name)), "op")
-    local_tables.remove_versions("t", None, [2])
-    found = TableStore(local_tables.root).transactions("t", None, 1, 4)
+        table = tables.commit_staged(tables.stage_append(table, people(name)), "op")
+    tables.remove_versions("t", None, [2])
+    found = TableStore(tables.root).transactions("t", None, 1, 4)
     assert (found[0].version, found[0].kind) == (2, "Unreadable")
     assert found[0].changes_content is None
     assert found[-1].kind == "Update"
@@ -110,13 +110,13 @@ def test_delta_on_a_fork_starts_at_the_fork(tables: TableStore) -> None:
         tables.delta("t", "f-1", 1, third.version)
 
 
-def test_delta_from_a_removed_version_is_a_gap_in_history(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE, rows=people("a"))
-    table = local_tables.commit_staged(local_tables.stage_delete(table, ["a"]), "op")
-    table = local_tables.commit_staged(local_tables.stage_append(table, people("b")), "op")
-    local_tables.remove_versions("t", None, [1])
+def test_delta_from_a_removed_version_is_a_gap_in_history(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE, rows=people("a"))
+    table = tables.commit_staged(tables.stage_delete(table, ["a"]), "op")
+    table = tables.commit_staged(tables.stage_append(table, people("b")), "op")
+    tables.remove_versions("t", None, [1])
     with pytest.raises(HistoryGap, match="cleanup"):
-        TableStore(local_tables.root).delta("t", None, 1, 3)
+        TableStore(tables.root).delta("t", None, 1, 3)
 
 
 def test_versions_are_listed_with_their_times(tables: TableStore) -> None:
@@ -144,11 +144,11 @@ def test_exactly_the_named_versions_are_removed(tables: TableStore) -> None:
         tables.remove_versions("t", None, [4])
 
 
-def test_removal_leaves_staged_files_of_a_live_writer(local_tables: TableStore) -> None:
-    table = local_tables.create("t", PEOPLE, rows=people("a"))
-    table = local_tables.commit_staged(local_tables.stage_append(table, people("b")), "op")
-    staged = local_tables.stage_append(table, people("staged"))
-    local_tables.remove_versions("t", None, [1])
-    landed = local_tables.commit_staged(staged, "op")
-    assert sorted(lance.dataset(local_tables.root.child("t")).to_table()["id"].to_pylist()) == ["a", "b", "staged"]
+def test_removal_leaves_staged_files_of_a_live_writer(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE, rows=people("a"))
+    table = tables.commit_staged(tables.stage_append(table, people("b")), "op")
+    staged = tables.stage_append(table, people("staged"))
+    tables.remove_versions("t", None, [1])
+    landed = tables.commit_staged(staged, "op")
+    assert sorted(lance.dataset(tables.root.child("t")).to_table()["id"].to_pylist()) == ["a", "b", "staged"]
     assert landed.version == 3
