@@ -473,3 +473,25 @@ def test_a_large_load_goes_through_several_blocks_in_order(store: GraphStore, mo
     assert sum(row["age"] == 5 for row in rows(store, "node:Person")) == 5 + 20 + 1 - sum(
         1 for n in range(490, 500) if n % 90 == 5
     )
+
+
+@pytest.mark.parametrize("rows_per_part", [7, 1_000_000])
+def test_keys_that_wait_on_disk_are_checked_like_those_in_memory(
+    store: GraphStore, monkeypatch: pytest.MonkeyPatch, rows_per_part: int
+):
+    """Every rule across rows, with keys in files and in parts, finds what it finds in one piece, in the same words."""
+    records = [person(f"p{n}") for n in range(60)] + [edge("Knows", f"p{n}", f"p{n % 7}") for n in range(60)]
+    broken = [*records, person("p3"), person("p59"), edge("Knows", "p1", "nobody"), edge("Knows", "nowhere", "p2")]
+    with pytest.raises(ValidationFailed) as at_once:
+        load(store, lines(*broken), mode="append")
+    monkeypatch.setattr("omnigraph.write.decode.blocks.BLOCK_BYTES", 500)
+    monkeypatch.setattr("omnigraph.write.decode.blocks.line_blocks.__defaults__", (500,))
+    monkeypatch.setattr("omnigraph.write.load_keys.IN_MEMORY_BYTES", 300)
+    for module in ("duplicates", "partitions"):
+        monkeypatch.setattr(f"omnigraph.write.validate.{module}.ROWS_PER_PART", rows_per_part)
+    with pytest.raises(ValidationFailed) as in_parts:
+        load(store, lines(*broken), mode="append")
+    assert in_parts.value.violations == at_once.value.violations
+    assert len(at_once.value.violations) == 4
+    load(store, lines(*records), mode="append")
+    assert len(ids(store, "node:Person")) == 60

@@ -21,7 +21,7 @@ from omnigraph.storage.values import TableVersion
 from omnigraph.write.graph_change import RowChanges, validate_graph_change
 from omnigraph.write.pushdown import pushed_down
 from omnigraph.write.validate.duplicates import match_tuples, repeats
-from omnigraph.write.validate.partitions import part_values
+from omnigraph.write.validate.partitions import Parts
 from tests.write.graphs import company, edge, fill, person
 
 _cells = st.none() | st.sampled_from(["a", "b", "c"])
@@ -66,7 +66,8 @@ def test_tuples_are_matched_with_others(pairs: list[tuple], others: list[tuple])
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), max_size=30), st.integers(1, 5))
 def test_every_value_is_in_one_part_and_equal_ones_in_the_same(values: list[str], parts: int):
-    found = [part_values(chunked(values), part, parts).to_pylist() for part in range(parts)]
+    column = chunked(values)
+    found = [Parts(column, parts).values(column, part).to_pylist() for part in range(parts)]
     assert Counter(value for part in found for value in part) == Counter(values)
     assert sum(len(set(part)) for part in found) == len(set(values))
 

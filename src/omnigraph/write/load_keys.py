@@ -17,8 +17,8 @@ from omnigraph.write.columns import working_schema
 from omnigraph.write.rows import Rows
 from omnigraph.write.validate.changes import RECORD, SOURCE, TableChange, key_columns
 
-IN_MEMORY_BYTES = 256 << 20
-"""Key columns of one table up to this size wait in memory."""
+IN_MEMORY_BYTES = 16 << 20
+"""Key columns of one table up to this size wait in memory. Writing them out costs little: they are read right after."""
 
 _SOURCE_TYPE = pa.dictionary(pa.int32(), pa.string())
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.write.validate.partitions import ROWS_PER_PART, part_positions, parts_for
+from omnigraph.write.validate.partitions import ROWS_PER_PART, Parts, parts_for, take_in_chunks
 
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -54,15 +54,21 @@ def _repeats_at_once(columns: Sequence[pa.ChunkedArray]) -> tuple[Positions, Pos
 
 def _repeats_in_parts(columns: Sequence[pa.ChunkedArray]) -> tuple[Positions, Positions]:
     """`repeats` of many rows: part by part of the first column."""
-    count = len(columns[0])
-    parts = parts_for(count)
+    table = pa.table(list(columns), names=[str(number) for number in range(len(columns))])
+    columns = pa.Table.from_batches(table.to_batches()).columns  # in the same chunks, whatever they came in
+    count = parts_for(len(columns[0]))
+    parts = Parts(columns[0], count)
     starts = np.cumsum([0, *(len(chunk) for chunk in columns[0].chunks)])
     found: list[tuple[Positions, Positions]] = []
-    for part in range(parts):
-        pieces = part_positions(columns[0], part, parts)
+    for part in range(count):
+        pieces = parts.positions(part)
+        later, first = _repeats_at_once([take_in_chunks(column, pieces) for column in columns])
+        if not len(later):
+            continue
         rows = np.concatenate([piece + start for piece, start in zip(pieces, starts)])
-        later, first = _repeats_at_once([column.take(pa.array(rows)) for column in columns])
         found.append((rows[later], rows[first]))
+    if not found:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
     later, first = (np.concatenate(side) for side in zip(*found))
     order = np.argsort(later, kind="stable")
     return later[order], first[order]

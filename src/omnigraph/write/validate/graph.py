@@ -20,7 +20,7 @@ from omnigraph.write.validate import messages
 from omnigraph.write.validate.changes import Committed, GraphChange, TableChange, distinct, one_array
 from omnigraph.write.validate.collector import Kind, ViolationCollector
 from omnigraph.write.validate.duplicates import Positions, match_tuples, repeats
-from omnigraph.write.validate.partitions import part_values, parts_for
+from omnigraph.write.validate.partitions import Parts, parts_for
 
 ENDS = ("src", "dst")
 
@@ -177,11 +177,13 @@ def _not_among(values: pa.ChunkedArray | pa.Array, known: pa.ChunkedArray) -> pa
     """The values that are not known, each once; part by part when they are many."""
     if isinstance(values, pa.Array):
         values = pa.chunked_array([values])
-    parts = parts_for(max(len(values), len(known)))
+    # A few known values are one hash table that all values stream through; else both sides are cut to size.
+    parts = parts_for(max(len(values), len(known))) if parts_for(len(known)) > 1 else 1
+    value_parts, known_parts = Parts(values, parts), Parts(known, parts)
     found: list[pa.Array] = []
     for part in range(parts):
-        own = part_values(values, part, parts)
-        unknown = pc.invert(pc.is_in(own, value_set=one_array(part_values(known, part, parts))))
+        own = value_parts.values(values, part)
+        unknown = pc.invert(pc.is_in(own, value_set=one_array(known_parts.values(known, part))))
         found.append(distinct(own.filter(unknown)) if pc.any(unknown).as_py() else pa.array([], values.type))
     return pa.concat_arrays(found)
 

@@ -6,14 +6,17 @@ the last bytes of the text: that is where ids differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-ROWS_PER_PART = 4_000_000
-"""Rows that are checked at once. Their hash table takes a few hundred megabytes."""
+ROWS_PER_PART = 500_000
+"""Rows that are checked at once. Their hash table takes a few tens of megabytes."""
+
+MOST_PARTS = 4_096
+"""Beyond two thousand million rows the parts grow instead: a load of that size belongs on Spark."""
 
 _LAST_BYTES = 8
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -21,33 +24,46 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 def parts_for(rows: int) -> int:
     """Into how many parts that many rows are divided."""
-    return max(1, -(-rows // ROWS_PER_PART))
+    return min(MOST_PARTS, max(1, -(-rows // ROWS_PER_PART)))
 
 
 def part_of(column: pa.Array, parts: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """The part of each text; nulls are in any."""
     _, offsets, data = column.buffers()
-    starts = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
-    text = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
-    code = np.diff(starts).astype(np.uint64)
-    for back in range(1, _LAST_BYTES + 1):
-        position = starts[1:] - back
-        inside = position >= starts[:-1]
-        code = code * np.uint64(31) + np.where(inside, text[np.where(inside, position, 0)], 0).astype(np.uint64)
-    return (code * _MIX >> np.uint64(32)) % np.uint64(parts)
+    ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    lengths = np.diff(ends)
+    # Eight bytes in front, so that the last eight of any text can be read as one number, which starts before a short
+    # text does: those bytes are shifted out.
+    text = np.frombuffer(data, np.uint8)[: ends[-1]] if data is not None and len(ends) else np.zeros(0, np.uint8)
+    padded = np.concatenate([np.zeros(_LAST_BYTES, np.uint8), text])
+    words = np.ndarray((len(text) + 1,), dtype="<u8", buffer=padded.data, strides=(1,))
+    foreign = np.uint64(8) * (np.uint64(_LAST_BYTES) - np.minimum(lengths, _LAST_BYTES).astype(np.uint64))
+    last = np.where(lengths > 0, words[ends[1:]] >> np.minimum(foreign, np.uint64(63)), np.uint64(0))
+    code = (last ^ lengths.astype(np.uint64)) * _MIX
+    return (code >> np.uint64(32)) % np.uint64(parts)
 
 
-def part_positions(column: pa.ChunkedArray, part: int, parts: int) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:
-    """Per chunk of a text column the positions within the chunk that belong to a part."""
-    for chunk in column.chunks:
-        yield np.flatnonzero(part_of(chunk, parts) == part)
+class Parts:
+    """The rows of a text column by part. Keeps one small number per row, so that each part is one quick look."""
+
+    def __init__(self, column: pa.ChunkedArray, parts: int) -> None:
+        self._parts = parts
+        self._codes = [part_of(chunk, parts).astype(np.uint16) for chunk in column.chunks] if parts > 1 else []
+
+    def positions(self, part: int) -> list[np.ndarray[Any, np.dtype[np.int64]]]:
+        """Per chunk of the column the positions within the chunk that belong to a part."""
+        return [np.flatnonzero(codes == part) for codes in self._codes]
+
+    def values(self, column: pa.ChunkedArray, part: int) -> pa.ChunkedArray:
+        """The values of a part, of this column or another one in the same chunks."""
+        if self._parts == 1:
+            return column
+        return take_in_chunks(column, self.positions(part))
 
 
-def part_values(column: pa.ChunkedArray, part: int, parts: int) -> pa.ChunkedArray:
-    """The values of a text column that belong to a part."""
-    if parts == 1:
-        return column
-    positions = part_positions(column, part, parts)
-    return pa.chunked_array(
-        [chunk.take(pa.array(found)) for chunk, found in zip(column.chunks, positions)], column.type
-    )
+def take_in_chunks(
+    column: pa.ChunkedArray, positions: Sequence[np.ndarray[Any, np.dtype[np.int64]]]
+) -> pa.ChunkedArray:
+    """Rows by their positions within each chunk. Arrow's own `take` would first put all chunks into one."""
+    taken = [chunk.take(pa.array(found)) for chunk, found in zip(column.chunks, positions)]
+    return pa.chunked_array(taken, column.type)
