@@ -136,9 +136,11 @@ session.stop()
 """
 
 
-def run(script: str, uri: str, data: str, **environment: str) -> dict[str, Any]:
+def run(script: str, uri: str, data: Path, **environment: str) -> dict[str, Any]:
+    """Run a script beside its input: the path is relative, and executors work in directories of their own."""
     ran = subprocess.run(
-        [sys.executable, "-c", COMMON + script, uri, data],
+        [sys.executable, "-c", COMMON + script, uri, data.name],
+        cwd=data.parent,
         capture_output=True,
         text=True,
         timeout=400,
@@ -151,15 +153,15 @@ def run(script: str, uri: str, data: str, **environment: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def records(tmp_path: Path) -> str:
+def records(tmp_path: Path) -> Path:
     found = [{"type": "Person", "data": {"slug": f"p{n}", "age": n % 90}} for n in range(2000)]
     edges = [{"edge": "Knows", "from": f"p{n}", "to": f"p{(7 * n) % 2000}"} for n in range(1500)]
     path = tmp_path / "people.jsonl"
     path.write_text("".join(json.dumps(record) + "\n" for record in [*found, *edges]))
-    return str(path)
+    return path
 
 
-def test_a_killed_executor_does_not_harm_a_load_onto_an_object_store(s3_uri: Callable[[], str], records: str) -> None:
+def test_a_killed_executor_does_not_harm_a_load_onto_an_object_store(s3_uri: Callable[[], str], records: Path) -> None:
     assert run(KILLED, s3_uri(), records) == {
         "engine": "spark",
         "killed": 1,
@@ -211,7 +213,7 @@ def _wait_for(port: int) -> None:
 
 
 def test_copies_of_slow_tasks_and_tasks_that_fail_after_writing_double_no_row_and_leave_no_file(
-    s3_uri: Callable[[], str], records: str, standalone: str
+    s3_uri: Callable[[], str], records: Path, standalone: str
 ) -> None:
     told = run(COPIED, s3_uri(), records, OMNIGRAPH_SPARK_MASTER=standalone, PYSPARK_PYTHON=sys.executable)
     assert told == {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -100,6 +101,19 @@ def test_a_frame_is_loaded_with_its_columns_named(spark: Any, store: GraphStore)
         ("p1", "p2"),
         ("p2", "p3"),
     ]
+
+
+def test_a_graph_made_anew_at_the_same_place_is_not_taken_for_the_old_one(spark: Any, tmp_path: Path) -> None:
+    from omnigraph.spark.datasource import to_spark
+
+    for turn in range(3):
+        shutil.rmtree(tmp_path / "again", ignore_errors=True)
+        store = create_store(str(tmp_path / "again"), f"node Person {{ slug: String @key  extra{turn}: I32? }}")
+        frame = spark.createDataFrame([(f"p{turn}", turn)], f"slug string, extra{turn} int")
+        load(spark, store, frame, mode="merge", type="Person")
+        load(spark, store, frame, mode="merge", type="Person")
+        rows = to_spark(spark, store, "Person").collect()
+        assert [(row.slug, row[f"extra{turn}"]) for row in rows] == [(f"p{turn}", turn)]
 
 
 def test_a_frame_needs_a_type_and_columns_that_mean_something(spark: Any, store: GraphStore) -> None:

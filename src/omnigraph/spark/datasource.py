@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -221,9 +220,8 @@ class Reader(DataSourceReader):  # type: ignore[misc]
             yield to_travelling(batch, target)
 
 
-@cache
 def tables_of(uri: str) -> TableStore:
-    """The tables of a graph, opened once in each process: a worker reads many partitions."""
+    """The tables of a graph. Opened anew each time: another graph may have been made at the same place meanwhile."""
     from omnigraph.storage.tables import TableStore
 
     return TableStore(parse_root(uri))

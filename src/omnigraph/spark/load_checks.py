@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 from omnigraph.schema.catalog import Cardinality, EdgeType
 from omnigraph.spark.load_messages import Kind, LoadContext, Message, bucket_of, from_bytes, report
 from omnigraph.spark.load_tasks import TaskReport, TaskStore
-from omnigraph.storage.tables import TableStore
-from omnigraph.storage.uri import parse_root
+from omnigraph.spark.worker_tables import worker_tables
 from omnigraph.write.committed import CommittedRows
 from omnigraph.write.load_keys import key_schema
 from omnigraph.write.validate.changes import TableChange, no_ids, one_array
@@ -60,7 +59,7 @@ class _Check:
         self._found = found
         self._done = done
         self._replaces = context.mode == "overwrite"
-        store = TaskStore(TableStore(parse_root(context.uri)), context.catalog)
+        store = TaskStore(worker_tables(context.uri, context.snapshot.branch.incarnation), context.catalog)
         self._committed = BucketOfCommitted(store, context, bucket)
 
     def run(self) -> None:

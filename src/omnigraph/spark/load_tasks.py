@@ -23,10 +23,10 @@ from omnigraph.schema.catalog import Cardinality, Catalog, EdgeType, GraphType
 from omnigraph.spark.load_messages import Kind, LoadContext, Message, by_bucket, report, to_bytes
 from omnigraph.spark.load_splits import Split, SplitOutcome, decode_split
 from omnigraph.spark.worker_daemon import settle_worker
+from omnigraph.spark.worker_tables import worker_tables
 from omnigraph.storage.blobs import with_blobs_as_written
 from omnigraph.storage.distributed import write_fragments
 from omnigraph.storage.tables import TableStore
-from omnigraph.storage.uri import parse_root
 from omnigraph.storage.values import TableVersion
 from omnigraph.write.identity import with_ids
 from omnigraph.write.load_keys import keys_of
@@ -65,7 +65,7 @@ class FragmentWriter:
     def __init__(self, context: LoadContext, done: TaskReport) -> None:
         self._context = context
         self._done = done
-        self._tables = TableStore(parse_root(context.uri))
+        self._tables = worker_tables(context.uri, context.snapshot.branch.incarnation)
         self._waiting: dict[str, list[pa.Table]] = {}
         self._bytes = 0
 
@@ -200,7 +200,7 @@ def _by_identity(context: LoadContext, type_: GraphType, rows: Rows, position: i
 def merged_messages(context: LoadContext, bucket: int, messages: Iterable[Message]) -> Iterator[Message]:
     """Merge the rows of one bucket into the committed ones, write them, and send on the keys of those that change."""
     done = TaskReport()
-    store = TaskStore(TableStore(parse_root(context.uri)), context.catalog)
+    store = TaskStore(worker_tables(context.uri, context.snapshot.branch.incarnation), context.catalog)
     with tempfile.TemporaryDirectory(prefix="omnigraph-load-") as directory:
         work = MergingLoad(store, context.snapshot, TaskSession(context.lines), done.violations, Path(directory))  # type: ignore[arg-type]
         try:
