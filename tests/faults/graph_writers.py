@@ -145,6 +145,11 @@ def optimize(uri: str, branch: str) -> None:
     og.open(uri, actor="act-ada").optimize(branch=branch)
 
 
+def build_indexes(uri: str, branch: str) -> None:
+    """Build the indexes that the schema asks for."""
+    og.open(uri, actor="act-ada").ensure_indices(branch=branch)
+
+
 def create_branch(uri: str, branch: str) -> None:
     """Make a branch."""
     og.open(uri, actor="act-ada").branch_create("fresh", branch)
@@ -194,6 +199,8 @@ WRITERS = [
     Writer(apply_schema, first=only_main),
     Writer(drop_for_good, first=only_main),
     Writer(optimize),
+    Writer(build_indexes),
+    Writer(build_indexes, "review"),
     Writer(create_branch),
     Writer(delete_branch),
 ]
