@@ -181,6 +181,21 @@ def test_pinned_versions_never_change(tables: TableStore) -> None:
     assert TableStore(tables.root).scan_table(first)["id"].to_pylist() == ["a"]
 
 
+def test_a_look_at_a_line_that_nobody_changed_opens_nothing(tables: TableStore) -> None:
+    table = tables.create("t", PEOPLE, rows=people("a"))
+    other = TableStore(tables.root)
+    other.head("t")
+    opened: list[str] = []
+    other.on_call = lambda name, location: opened.append(name)
+    assert other.head("t") == table
+    assert opened == []
+    newer = tables.commit_staged(tables.stage_append(table, people("b")), "op")
+    assert other.head("t") == newer
+    assert opened == ["open"]
+    assert other.head("t") == newer
+    assert opened == ["open"]
+
+
 def test_handles_are_cached_and_bounded(tables: TableStore) -> None:
     tables = TableStore(tables.root, cache_size=2)
     calls: Counter[tuple[str, str]] = Counter()

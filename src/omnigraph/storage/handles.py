@@ -70,10 +70,14 @@ class Handles:
     def newest(self, location: str, branch: str | None) -> LanceDataset:
         """The handle of the newest version of one line, always looked up afresh."""
         line = self.uri(location, branch)
-        known = self._newest.known(line) or self._listed(clean_path(location), branch)
+        known = self._newest.known(line)
         if known is not None:
             return self.at(TableVersion(clean_path(location), branch, known))
         changed = self._newest.changed(line)
+        known = self._listed(clean_path(location), branch)
+        if known is not None:
+            self._newest.note(line, changed, known)
+            return self.at(TableVersion(clean_path(location), branch, known))
         self.called("open", location)
         with lance_errors("opening", f"{location}@{branch}" if branch else location):
             opened = lance.dataset(line, storage_options=self._storage_options, session=self._session)
@@ -136,6 +140,8 @@ class Handles:
             for key in list(self._cached):
                 if (key.location, key.branch) == (location, branch) and (versions is None or key.version in versions):
                     del self._cached[key]
+            if versions is None:
+                self._seen.pop((location, branch), None)
 
     def cached(self) -> int:
         """How many handles are kept."""
