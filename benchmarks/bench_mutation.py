@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ class BareCommits:
     """Three small datasets, and what Lance alone takes to commit to each: a table, a manifest, a log."""
 
     def __init__(self, directory: Path, table: pa.Table) -> None:
-        self._row = table.slice(0, 1)
+        self._row = table.slice(7, 1)
         self._table = lance.write_dataset(table, directory / "table", enable_stable_row_ids=True)
         manifest = pa.table({"object_id": [f"table:{n}" for n in range(8)] + ["graph_head"], "version": list(range(9))})
         self._manifest = lance.write_dataset(manifest, directory / "manifest", enable_stable_row_ids=True)
@@ -50,10 +51,21 @@ class BareCommits:
     def insert(self) -> None:
         """One row into the table, two rows of the manifest, one row of the log."""
         self._table = self._append(self._table, self._row)
-        upsert = self._manifest.merge_insert("object_id").when_matched_update_all().when_not_matched_insert_all()
-        transaction, _ = upsert.execute_uncommitted(self._changed)
-        self._manifest = LanceDataset.commit(self._manifest, transaction)
+        self._publish()
+
+    def update(self) -> None:
+        """One row of the table, found by its id; two rows of the manifest, one row of the log."""
+        self._table = self._upsert(self._table, "id", self._row)
+        self._publish()
+
+    def _publish(self) -> None:
+        self._manifest = self._upsert(self._manifest, "object_id", self._changed)
         self._log = self._append(self._log, self._log_row)
+
+    def _upsert(self, dataset: Any, key: str, rows: pa.Table) -> Any:
+        upsert = dataset.merge_insert(key).when_matched_update_all().when_not_matched_insert_all()
+        transaction, _ = upsert.execute_uncommitted(rows)
+        return LanceDataset.commit(dataset, transaction)
 
     def _append(self, dataset: Any, rows: pa.Table) -> Any:
         fragments = write_fragments(rows, dataset)
@@ -74,14 +86,14 @@ def run(rows: int = 10_000) -> list[Row]:
             return lambda: mutate(store, query, params={k: v() for k, v in params.items()})
 
         cases = [
-            ("insert of one node", ours(INSERT, s=lambda: f"new-{next(numbers)}")),
-            ("insert of one edge", ours(LINK, a=lambda: f"p{next(numbers) % rows}")),
-            ("update of one node by its key", ours(UPDATE, a=lambda: next(numbers) % 140)),
+            ("insert of one node", ours(INSERT, s=lambda: f"new-{next(numbers)}"), BareCommits.insert),
+            ("insert of one edge", ours(LINK, a=lambda: f"p{next(numbers) % rows}"), BareCommits.insert),
+            ("update of one node by its key", ours(UPDATE, a=lambda: next(numbers) % 140), BareCommits.update),
         ]
         results = []
-        for position, (name, action) in enumerate(cases):
+        for position, (name, action, commits) in enumerate(cases):
             bare = BareCommits(Path(directory) / f"bare{position}", table)
-            results.append(measure(name, action, bare.insert, GOAL, repeats=40, warm_up=3))
+            results.append(measure(name, action, partial(commits, bare), GOAL, repeats=40, warm_up=3))
         _close(store)
         return results
 
