@@ -9,6 +9,7 @@ import typer.exceptions
 
 from omnigraph.cli import branches, commits, data, graphs, languages, maintenance, schemas
 from omnigraph.cli.output import console, dump_json
+from omnigraph.cli.quick_start import start_without_pandas
 from omnigraph.diagnostics import LanguageError
 from omnigraph.errors import OmniGraphError
 
@@ -29,6 +30,7 @@ _CANCELLED = 130
 
 def run() -> None:
     """The entry point of the console script."""
+    start_without_pandas()
     argv = sys.argv[1:]
     debug = "--debug" in argv
     if debug:
