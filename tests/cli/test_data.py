@@ -80,6 +80,8 @@ def test_mutate_from_a_file_with_parameters(run: Run, graph: Path, tmp_path: Pat
     assert ran.json["actor_id"] == "act-ada"
     same = run("mutate", graph, "-e", OLDER, "--params", '{"s": "ada", "a": 37}', "--json")
     assert same.json["commit"] is None
+    said = run("mutate", graph, "-e", OLDER, "--params", '{"s": "ada", "a": 38}')
+    assert said.out.startswith("1 node and 0 edges affected; commit ")
 
 
 def test_if_commit_refuses_with_exit_4(run: Run, graph: Path) -> None:

@@ -202,7 +202,12 @@ def mutate(
             out.document(result.to_json())
             return
         commit = f"commit {result.commit.graph_commit_id}" if result.commit else "nothing changed, no commit"
-        out.say(f"{result.affected_nodes} nodes and {result.affected_edges} edges affected; {commit}")
+        nodes, edges = _counted(result.affected_nodes, "node"), _counted(result.affected_edges, "edge")
+        out.say(f"{nodes} and {edges} affected; {commit}")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def export(
