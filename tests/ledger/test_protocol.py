@@ -284,6 +284,8 @@ class TestFailingWriterThatLives:
 
 
 def interrupted(uri: str, place: str, gate: str) -> None:
+    # A shell that runs the tests in the background has its children ignore the interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with active(place, f"pause:{gate}"):
         work(uri, "main")
 
