@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -107,3 +108,32 @@ def test_failpoints_sit_around_the_making_of_a_fork(tables: TableStore) -> None:
     with active("storage.fork.after", "raise"), pytest.raises(FailpointError):
         tables.create_fork(base, "f-2")
     assert [fork.name for fork in tables.list_forks("t")] == ["f-2"]
+
+
+def test_forks_can_be_listed_and_deleted_while_others_delete_theirs(local_tables: TableStore) -> None:
+    """Lance lists the names and then reads each: one that goes in between is not there, and no error."""
+    table = local_tables.create("t", PEOPLE, rows=people("a"))
+    done = threading.Event()
+    failures: list[BaseException] = []
+
+    def come_and_go(worker: int) -> None:
+        store = TableStore(local_tables.root)
+        try:
+            for number in range(40):
+                store.create_fork(table, f"w{worker}-{number}")
+                assert store.delete_fork("t", f"w{worker}-{number}")
+        except BaseException as failure:
+            failures.append(failure)
+        finally:
+            done.set()
+
+    local_tables.create_fork(table, "stays")
+    workers = [threading.Thread(target=come_and_go, args=(worker,)) for worker in range(3)]
+    for worker in workers:
+        worker.start()
+    while not done.is_set():
+        assert "stays" in {fork.name for fork in local_tables.list_forks("t")}
+    for worker in workers:
+        worker.join()
+    assert failures == []
+    assert [fork.name for fork in local_tables.list_forks("t")] == ["stays"]

@@ -7,7 +7,11 @@ that crashed half-way can neither be made nor removed. The layer above mints the
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import TypeVar
+
+from lance.dataset import LanceDataset
 
 from omnigraph.errors import BadRequest
 from omnigraph.failpoints import declare, failpoint
@@ -15,9 +19,13 @@ from omnigraph.storage.handles import Handles
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.values import ForkInfo, TableVersion
 
+Result = TypeVar("Result")
+
 declare("storage.fork.before", "in create_fork, before the Lance branch is made")
 declare("storage.fork.after", "in create_fork, after the Lance branch was made and before anybody knows of it")
 
+_GONE_MEANWHILE = re.compile(r"Not found: .*_refs/branches/", re.IGNORECASE)
+_LISTINGS = 200
 _FLAT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -27,10 +35,9 @@ def create_fork(handles: Handles, table: TableVersion, name: str) -> TableVersio
         raise BadRequest(f"`{name}` cannot be the name of a fork: letters, digits, `.`, `-` and `_` only")
     failpoint("storage.fork.before")
     handles.called("fork", table.location)
+    line = handles.private(table)
     with lance_errors(f"forking `{name}` from", table):
-        handles.private(table).create_branch(
-            name, (table.branch, table.version), storage_options=handles.storage_options
-        )
+        line.create_branch(name, (table.branch, table.version), storage_options=handles.storage_options)
     failpoint("storage.fork.after")
     return TableVersion(table.location, name, table.version)
 
@@ -40,9 +47,9 @@ def delete_fork(handles: Handles, location: str, name: str) -> bool:
     newest = handles.newest(location, None)
     line = handles.private(TableVersion(location, None, int(newest.version)))
     with lance_errors(f"deleting the fork `{name}` of", location):
-        if name not in line.branches.list():
+        if name not in _while_others_delete(line.branches.list):
             return False
-        line.branches.delete(name)
+        _while_others_delete(lambda: _delete(line, name))
     handles.forget(location, name)
     return True
 
@@ -51,7 +58,7 @@ def list_forks(handles: Handles, location: str) -> list[ForkInfo]:
     """The forks of a table, sorted by name."""
     line = handles.newest(location, None)
     with lance_errors("listing the forks of", location):
-        found = line.branches.list()
+        found = _while_others_delete(line.branches.list)
     return [
         ForkInfo(
             name,
@@ -61,3 +68,23 @@ def list_forks(handles: Handles, location: str) -> list[ForkInfo]:
         )
         for name, branch in sorted(found.items())
     ]
+
+
+def _delete(line: LanceDataset, name: str) -> None:
+    # A deletion that failed on somebody else's fork has removed ours already; `cleanup` takes what files are left.
+    if name in line.branches.list():
+        line.branches.delete(name)
+
+
+def _while_others_delete(work: Callable[[], Result]) -> Result:
+    """Run work that goes through all forks, again when one of them went meanwhile.
+
+    Lance lists their names and then reads each, and fails on one that was deleted in between.
+    """
+    for _ in range(_LISTINGS):
+        try:
+            return work()
+        except (OSError, ValueError, RuntimeError) as error:
+            if not _GONE_MEANWHILE.search(str(error)):
+                raise
+    return work()
