@@ -4,6 +4,7 @@ import pytest
 
 from omnigraph.errors import BadRequest, Conflict
 from omnigraph.ledger import branches
+from omnigraph.ledger.manifest import Manifest
 from omnigraph.ledger.manifest_rows import KEY_COLUMN, MANIFEST, SCHEMA
 from omnigraph.ledger.publish import Publication, publish
 from omnigraph.ledger.stamp import CURRENT, STAMP_KEY, read_stamp
@@ -125,3 +126,17 @@ def test_states_are_cached_by_line_and_version(graph):
         assert not calls, "nothing was published since"
     add_people(graph, "bob")
     assert graph.manifest.read(ref).version == first.version + 1
+
+
+def test_a_state_that_a_publish_remembers_is_the_one_that_a_reader_finds(graph):
+    """Row ids and addresses included: the next publish rewrites rows where the remembered state says they lie."""
+
+    def as_found(state):
+        return sorted((row["object_id"], row["_rowid"], row["_rowaddr"], row["table_version"]) for row in state.rows)
+
+    for round_ in range(4):
+        publish_move(graph, table_key=PERSON if round_ % 2 else KNOWS)
+        remembered = graph.manifest.read(graph.snapshot().branch)
+        found = Manifest(graph.tables).read(graph.snapshot().branch)
+        assert as_found(remembered) == as_found(found)
+        assert remembered.head == found.head

@@ -19,7 +19,8 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -106,13 +107,7 @@ class ObjectStore:
             except ObjectNotFound as missing:
                 raise self._lost(path) from missing
         self._called("put_if_match")
-        with storage_errors("replacing", self._shown(path)), exclusive(self._lock_file(path)):
-            try:
-                current = _digest(self._read(path))
-            except FileNotFoundError:
-                current = None
-            if current != token.value:
-                raise self._lost(path)
+        with storage_errors("replacing", self._shown(path)), self._held_unchanged(path, token):
             obstore.put(self._store(), path, data, mode="overwrite", use_multipart=False)
         return Token(_digest(data))
 
@@ -212,13 +207,7 @@ class ObjectStore:
             self.put_if_match(path, TOMBSTONE, token)
             return
         self._called("delete_if_match")
-        with storage_errors("deleting", self._shown(path)), exclusive(self._lock_file(path)):
-            try:
-                current = _digest(self._read(path))
-            except FileNotFoundError:
-                current = None
-            if current != token.value:
-                raise self._lost(path)
+        with storage_errors("deleting", self._shown(path)), self._held_unchanged(path, token):
             obstore.delete(self._store(), path)
 
     def delete_prefix(self, prefix: str) -> int:
@@ -276,6 +265,18 @@ class ObjectStore:
                     obstore.put(self._store(), path, data, mode=mode, use_multipart=False)
                 return Token(_digest(data))
             return Token(str(obstore.put(self._store(), path, data, mode=mode, use_multipart=False)["e_tag"]))
+
+    @contextmanager
+    def _held_unchanged(self, path: str, token: Token) -> Iterator[None]:
+        """Hold a local object's lock, in which it still is what `token` says; `LostPrecondition` otherwise."""
+        with exclusive(self._lock_file(path)):
+            try:
+                current = _digest(self._read(path))
+            except FileNotFoundError:
+                current = None
+            if current != token.value:
+                raise self._lost(path)
+            yield
 
     def _get(self, path: str) -> tuple[bytes, Token]:
         found = obstore.get(self._store(), path)

@@ -19,7 +19,9 @@ from omnigraph.schema.identity import edge_id, node_id
 from omnigraph.write.pushdown import comparable, constant
 
 
-def ids_by_key(type_: GraphType, predicate: ir.Expr, params: Mapping[str, Any], now: datetime.datetime) -> Any:
+def ids_by_key(
+    type_: GraphType, predicate: ir.Expr, params: Mapping[str, Any], now: datetime.datetime
+) -> pa.Array | None:
     """An array with the one id that every matching row must have, or None when the predicate does not say."""
     equal = _equalities(predicate, params, now)
     if isinstance(equal.get("id"), str):
