@@ -8,15 +8,19 @@ from collections.abc import Callable
 import pytest
 
 from omnigraph.config import override
-from omnigraph.errors import Busy, Conflict, RecoveryRequired
+from omnigraph.errors import Busy, Conflict, NotFound, RecoveryRequired
 from omnigraph.ledger import refs
 from omnigraph.ledger.branches import create_branch, delete_branch
+from omnigraph.ledger.live_branches import for_live_branches
 from omnigraph.ledger.store import GraphStore, create_store, open_store
+from omnigraph.ledger.values import BranchRef
 from omnigraph.maintain.cleanup import cleanup
+from omnigraph.maintain.inventory import versions_of
 from omnigraph.maintain.optimize import optimize
 from omnigraph.maintain.tags import Tags
 from omnigraph.maintain.verify import verify
 from omnigraph.merge.merge import merge
+from omnigraph.storage.lance_errors import TableNotFound
 from tests.maintain.graphs import SCHEMA, people, put
 
 WRITES = 12
@@ -63,6 +67,67 @@ def test_with_no_grace_and_writers_at_work_nothing_is_lost(store: GraphStore, no
         assert people(reopened).keys() == expected | {"first"}
         cleanup(reopened, keep_versions=3, confirm=True)
         assert verify(reopened).ok
+
+
+def test_verify_finds_nothing_while_branches_are_deleted(store: GraphStore) -> None:
+    put(store, first=1)
+    names = [f"b{number}" for number in range(8)]
+    for name in names:
+        create_branch(store, name)
+        put(store, name, **{name: 1})
+    failures: list[BaseException] = []
+
+    def delete_all() -> None:
+        try:
+            with open_store(store.uri) as other:
+                for name in names:
+                    delete_branch(other, name)
+        except BaseException as failure:
+            failures.append(failure)
+
+    deleter = threading.Thread(target=delete_all)
+    deleter.start()
+    reports = [verify(store)]
+    while deleter.is_alive():
+        reports.append(verify(store))
+    deleter.join()
+    assert not failures, failures
+    assert [report.findings for report in reports if not report.ok] == []
+
+
+def test_a_line_that_went_after_it_was_listed_is_left_out_and_a_broken_one_is_not(store: GraphStore) -> None:
+    put(store, first=1)
+    create_branch(store, "review")
+    put(store, "review", zoe=1)
+    pin = store.snapshot(branch="review").pin("node:Person")
+    assert pin.lance_branch is not None
+    assert versions_of(store, pin.location, pin.lance_branch)
+    assert versions_of(store, pin.location, "f-that-went") is None
+    store.objects.delete_prefix(f"{pin.location}/tree/{pin.lance_branch}")
+    with open_store(store.uri) as fresh, pytest.raises(TableNotFound):
+        versions_of(fresh, pin.location, pin.lance_branch)
+
+
+def test_a_branch_that_goes_in_the_middle_of_the_work_is_left_out_and_a_failure_on_a_live_one_is_not(
+    store: GraphStore,
+) -> None:
+    put(store, first=1)
+    create_branch(store, "goes")
+    put(store, "goes", zoe=1)
+
+    def work(ref: BranchRef) -> str:
+        if ref.name == "goes":
+            delete_branch(store, "goes")
+            raise NotFound("its rows are gone")
+        return ref.name
+
+    assert [name for _, name in for_live_branches(store, work)] == ["main"]
+
+    def failing(ref: BranchRef) -> str:
+        raise NotFound(f"{ref.name} is damaged")
+
+    with pytest.raises(NotFound, match="main is damaged"):
+        for_live_branches(store, failing)
 
 
 @pytest.mark.s3

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import InternalError
 from omnigraph.ledger.evidence import line_of
+from omnigraph.ledger.live_branches import for_live_branches
 from omnigraph.ledger.values import BranchRef, TablePin
 
 if TYPE_CHECKING:
@@ -59,12 +60,14 @@ class FoundDrift:
 def drift_of_branches(store: GraphStore) -> list[FoundDrift]:
     """The drift of every branch. What looks like drift is looked at again with the branch's window held, since a writer
     between its table commits and its publish looks the same."""
-    found: list[FoundDrift] = []
-    for branch in store.refs.list():
-        if drift_of_branch(store, branch):
-            with store.windows.enter(branch, ()):
-                found += drift_of_branch(store, branch)
-    return found
+
+    def certain(branch: BranchRef) -> list[FoundDrift]:
+        if not drift_of_branch(store, branch):
+            return []
+        with store.windows.enter(branch, ()):
+            return drift_of_branch(store, branch)
+
+    return [drift for _, found in for_live_branches(store, certain) for drift in found]
 
 
 def drift_of_branch(store: GraphStore, branch: BranchRef, tables: frozenset[str] | None = None) -> list[FoundDrift]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from omnigraph.ledger.layout import EDGES, NODES, RECOVERIES
 from omnigraph.ledger.log_rows import LOG
 from omnigraph.ledger.manifest_rows import MANIFEST
+from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.objects import ObjectInfo
 from omnigraph.storage.values import ForkInfo
 
@@ -68,5 +69,16 @@ def take(store: GraphStore, location: str, files: list[ObjectInfo]) -> TableInve
         return TableInventory(location, {}, {}, tuple(files))
     forks = {fork.name: fork for fork in store.tables.list_forks(location)}
     lines: list[str | None] = [None, *sorted(forks)]
-    versions = {line: tuple(info.version for info in store.tables.versions(location, line)) for line in lines}
-    return TableInventory(location, forks, versions, tuple(files))
+    versions = {line: found for line in lines if (found := versions_of(store, location, line)) is not None}
+    kept = {name: fork for name, fork in forks.items() if name in versions}
+    return TableInventory(location, kept, versions, tuple(files))
+
+
+def versions_of(store: GraphStore, location: str, line: str | None) -> tuple[int, ...] | None:
+    """The versions of a line that was listed; None when it has been deleted since then."""
+    try:
+        return tuple(info.version for info in store.tables.versions(location, line))
+    except TableNotFound:
+        if line is None or any(fork.name == line for fork in store.tables.list_forks(location)):
+            raise
+        return None

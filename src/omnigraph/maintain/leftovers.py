@@ -10,14 +10,18 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from omnigraph.errors import OmniGraphError
-from omnigraph.maintain.inventory import TableInventory
+from omnigraph.maintain.inventory import TableInventory, versions_of
 from omnigraph.maintain.needs import Needs
+from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.objects import ObjectInfo
 from omnigraph.storage.unreferenced import is_needed, name_of, referenced_names
 from omnigraph.storage.values import TableVersion
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
+
+_LOOKS = 20
+"""How often a fork may go while the files in use are listed."""
 
 
 def is_abandoned(table: TableInventory, needs: Needs, before: float) -> bool:
@@ -37,8 +41,7 @@ def unreferenced_files(store: GraphStore, table: TableInventory, before: float) 
     ]
     if not candidates:
         return []
-    existing = _versions_now(store, table)
-    used = referenced_names(store.tables.handles, existing)
+    existing, used = _in_use(store, table)
     oldest: dict[str | None, int] = {}
     for version in existing:
         oldest[version.branch] = min(version.version, oldest.get(version.branch, version.version))
@@ -60,11 +63,23 @@ def remove_files(store: GraphStore, files: list[ObjectInfo]) -> tuple[int, int, 
     return removed, freed, None
 
 
+def _in_use(store: GraphStore, table: TableInventory) -> tuple[list[TableVersion], frozenset[tuple[str, str]]]:
+    """Every version and the names that they use; looked up again when a fork goes in the middle of it."""
+    for _ in range(_LOOKS):
+        existing = _versions_now(store, table)
+        try:
+            return existing, referenced_names(store.tables.handles, existing)
+        except TableNotFound:
+            continue
+    existing = _versions_now(store, table)
+    return existing, referenced_names(store.tables.handles, existing)
+
+
 def _versions_now(store: GraphStore, table: TableInventory) -> list[TableVersion]:
     """Every version of every line, read afresh: what was committed meanwhile may refer to what was listed before."""
     lines: list[str | None] = [None, *(fork.name for fork in store.tables.list_forks(table.location))]
     return [
-        TableVersion(table.location, line, info.version)
+        TableVersion(table.location, line, version)
         for line in lines
-        for info in store.tables.versions(table.location, line)
+        for version in versions_of(store, table.location, line) or ()
     ]

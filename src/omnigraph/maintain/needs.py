@@ -15,6 +15,7 @@ from omnigraph.errors import HistoryGap
 from omnigraph.ledger.attempts import WRITER_LEASE_PREFIX
 from omnigraph.ledger.completion import complete_from
 from omnigraph.ledger.history import CommitGraph, bases_of_heads
+from omnigraph.ledger.live_branches import for_live_branches
 from omnigraph.ledger.manifest import ManifestState
 from omnigraph.ledger.manifest_rows import MANIFEST
 from omnigraph.ledger.snapshots import get_commit, of_commit
@@ -62,7 +63,7 @@ class Heads:
 
 def read_heads(store: GraphStore) -> Heads:
     """The heads of every branch as they are now, all in the log."""
-    states = {ref.incarnation: (ref, store.manifest.read(ref)) for ref in store.refs.list()}
+    states = {ref.incarnation: (ref, state) for ref, state in for_live_branches(store, store.manifest.read)}
     complete_from(store, [state for _, state in states.values()])
     return Heads(states)
 

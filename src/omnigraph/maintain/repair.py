@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ulid import ULID
@@ -20,6 +21,7 @@ from omnigraph.ledger.audit import RecoveryKind, RecoveryRecord
 from omnigraph.ledger.decide import Action
 from omnigraph.ledger.evidence import line_of
 from omnigraph.ledger.forcing import force_sidecar
+from omnigraph.ledger.live_branches import for_live_branches
 from omnigraph.ledger.publish import CommitDraft, Publication, publish
 from omnigraph.ledger.resolving import look, why_refused
 from omnigraph.ledger.schema_lock import refuse_while_schema_is_applied
@@ -126,8 +128,8 @@ def repair(
     covered = _covered(store)
     tables: list[RepairedTable] = []
     if confirm:
-        for branch in store.refs.list():
-            tables += _mend(store, branch, covered, force, restore, actor, commits)
+        mend = partial(_mend, store, covered, force, restore, actor, commits)
+        tables = [table for _, mended in for_live_branches(store, mend) for table in mended]
     else:
         found = drift_of_branches(store) if not store.read_only else _seen(store)
         tables = [RepairedTable(d, REPORTED) for d in found if not _is_covered(d, covered)]
@@ -136,7 +138,8 @@ def repair(
 
 def _seen(store: GraphStore) -> list[FoundDrift]:
     """The drift as a reader sees it, who cannot hold a window: a writer at work may show up too."""
-    return [drift for branch in store.refs.list() for drift in drift_of_branch(store, branch)]
+    seen = for_live_branches(store, partial(drift_of_branch, store))
+    return [drift for _, found in seen for drift in found]
 
 
 def _covered(store: GraphStore) -> set[tuple[str, str, str | None]]:
@@ -190,12 +193,12 @@ def _pending(
 
 def _mend(
     store: GraphStore,
-    branch: BranchRef,
     covered: set[tuple[str, str, str | None]],
     force: bool,
     restore: bool,
     actor: str | None,
     commits: list[GraphCommit],
+    branch: BranchRef,
 ) -> list[RepairedTable]:
     """Judge and mend the drift of one branch, with its window held from the look to the publish."""
     if not drift_of_branch(store, branch):

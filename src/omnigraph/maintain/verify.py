@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from omnigraph.config import settings
 from omnigraph.errors import OmniGraphError
 from omnigraph.ledger.history import CommitGraph
+from omnigraph.ledger.live_branches import is_live
 from omnigraph.ledger.manifest_rows import MANIFEST
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.values import BranchRef, Snapshot, TablePin
@@ -120,7 +121,10 @@ def verify(store: GraphStore) -> VerifyReport:
         found += _leftovers(store)
     except OmniGraphError as error:
         found.append(Finding(Rule.LEFTOVERS, f"what is unreferenced cannot be told: {error.message}"))
-    return VerifyReport(len(branches), checked.tables, checked.rows, len(graph), tuple(found))
+    # What was found of a branch that was deleted in the middle of it is how a deletion looks.
+    gone = {branch.name for branch in branches if not is_live(store, branch)}
+    kept = tuple(finding for finding in found if finding.branch not in gone)
+    return VerifyReport(len(branches), checked.tables, checked.rows, len(graph), kept)
 
 
 class _Tables:
@@ -235,7 +239,12 @@ def _history(store: GraphStore, states: list[tuple[BranchRef, Snapshot]]) -> tup
     graph = store.commits.graph()
     found: list[Finding] = []
     for branch, _ in states:
-        for info in store.tables.versions(MANIFEST, branch.manifest_branch):
+        try:
+            versions = store.tables.versions(MANIFEST, branch.manifest_branch)
+        except OmniGraphError as error:
+            found.append(Finding(Rule.LOGGED, f"its manifest cannot be listed: {error.message}", branch.name))
+            continue
+        for info in versions:
             try:
                 head = store.manifest.read(branch, info.version).head
             except OmniGraphError as error:
