@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -232,6 +233,37 @@ def test_a_failure_on_the_driver_cancels_the_job_group(spark: Any) -> None:
     thread.join(timeout=20)
     assert failures, "the job went on after its driver had failed"
     assert time.monotonic() - started < 20
+
+
+@pytest.mark.spark
+def test_an_interrupt_in_the_middle_of_a_call_cancels_at_once_and_the_next_call_gets_its_own_answer(spark: Any) -> None:
+    def slow(batches: Any) -> Any:
+        for batch in batches:
+            time.sleep(30)
+            yield batch
+
+    context = spark.sparkContext
+    context.setLocalProperty("my.own", "kept")
+
+    def press(group: str) -> None:
+        while not context.statusTracker().getJobIdsForGroup(group):
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    started = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt), run_job(spark, "interrupted") as job:  # noqa: PT012
+            thread = threading.Thread(target=press, args=(job.group,))
+            thread.start()
+            spark.range(2, numPartitions=2).mapInArrow(slow, "id long").count()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    thread.join()
+    assert time.monotonic() - started < 20, "the cancellation waited for the job"
+    assert context.getLocalProperty("my.own") == "kept"
+    assert context.getLocalProperty("spark.jobGroup.id") is None
+    assert [spark.range(number).count() for number in (3, 5)] == [3, 5]
 
 
 def test_log_lines_come_now_and_then_and_at_the_end(caplog: pytest.LogCaptureFixture) -> None:

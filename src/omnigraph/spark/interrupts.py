@@ -2,6 +2,9 @@
 
 PySpark's own handler talks to the JVM from inside whatever call to it was interrupted, which fails, and cancels the
 jobs of everybody; Py4J logs what happened to it with the trace. The job group is cancelled by `run_job` instead.
+
+Py4J keeps one connection for each thread. Interrupted in the middle of a call, it would send the next call behind the
+unfinished one and take the answer to that for its own: the connection is given up, and the next call makes a new one.
 """
 
 from __future__ import annotations
@@ -11,35 +14,58 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+
+@dataclass
+class Interrupts:
+    """Whether there was one. What fails after it fails because of it."""
+
+    seen: bool = False
 
 
 @contextmanager
-def plain_interrupts() -> Iterator[None]:
-    """Replace PySpark's handler for the duration of the block; a handler of the caller's own stays."""
+def plain_interrupts(context: SparkContext) -> Iterator[Interrupts]:
+    """Replace PySpark's or Python's handler for the duration of the block; one of the caller's own stays."""
+    interrupts = Interrupts()
     in_main_thread = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGINT) if in_main_thread else None
-    if not getattr(before, "__module__", "").startswith("pyspark."):
-        yield
+    from_pyspark = getattr(before, "__module__", "").startswith("pyspark.")
+    if not from_pyspark and before is not signal.default_int_handler:
+        yield interrupts
         return
     root = logging.getLogger()
     silent = logging.NullHandler()
 
     def interrupt(_: int, frame: FrameType | None) -> NoReturn:
+        interrupts.seen = True
         root.addFilter(_not_from_py4j)
         # Without any handler Python would set one up for the whole process as soon as Py4J logs.
         if not root.handlers:
             root.addHandler(silent)
+        give_up_connection(context)
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, interrupt)
     try:
-        yield
+        yield interrupts
     finally:
         signal.signal(signal.SIGINT, before)
         root.removeFilter(_not_from_py4j)
         root.removeHandler(silent)
+
+
+def give_up_connection(context: SparkContext) -> None:
+    """Close this thread's connection to the JVM, whatever it was in the middle of."""
+    client = context._gateway._gateway_client
+    connection = client.get_thread_connection()
+    if connection is not None:
+        connection.close()
 
 
 def _not_from_py4j(record: logging.LogRecord) -> bool:

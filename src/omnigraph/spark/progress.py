@@ -20,6 +20,7 @@ from omnigraph.write.progress import Progress, ProgressCallback
 from omnigraph.write.progress_bar import size_text, terminal_bar
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 _logger = logging.getLogger(__name__)
@@ -60,7 +61,11 @@ class Job:
 
     def cancel(self) -> None:
         """Stop every task of this job; other jobs of the session go on."""
-        self.session.sparkContext.cancelJobGroup(self.group)
+        try:
+            self.session.sparkContext.cancelJobGroup(self.group)
+        except Exception as error:
+            # A JVM that is gone has no tasks; what made somebody cancel is the failure to tell.
+            _logger.debug("%s was not cancelled: %s", self.group, error)
 
 
 @contextmanager
@@ -70,7 +75,7 @@ def run_job(session: SparkSession, description: str, progress: ProgressCallback 
     `progress`: a callback; True for a bar on a terminal and log lines elsewhere; None or False for silence.
     """
     context = session.sparkContext
-    before = {key: context.getLocalProperty(key) for key in _GROUP_PROPERTIES}
+    before = _properties(context)
     job = Job(session, description)
     context.setJobGroup(job.group, description, interruptOnCancel=True)
     done = threading.Event()
@@ -80,22 +85,34 @@ def run_job(session: SparkSession, description: str, progress: ProgressCallback 
         watcher = threading.Thread(target=_watch, args=(job, callback, done), name=f"{job.group}-progress", daemon=True)
         watcher.start()
     try:
-        with plain_interrupts():
+        with plain_interrupts(context) as interrupts:
             try:
                 yield job
-            except BaseException:
+            except BaseException as error:
                 job.cancel()
+                if interrupts.seen and not isinstance(error, KeyboardInterrupt):
+                    raise KeyboardInterrupt from error
                 raise
+            finally:
+                _restore(context, before)
     finally:
         done.set()
         if watcher is not None:
             watcher.join()
-        for key, value in before.items():
-            context.setLocalProperty(key, value)
         close()
 
 
-_GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+def _properties(context: SparkContext) -> Any:
+    """The properties that jobs of this thread get, among them the caller's own job group."""
+    return context._jsc.sc().getLocalProperties().clone()
+
+
+def _restore(context: SparkContext, properties: Any) -> None:
+    # What this follows may be the end of the JVM, and that is the failure to tell.
+    try:
+        context._jsc.sc().setLocalProperties(properties)
+    except Exception as error:
+        _logger.debug("the properties of the thread were not restored: %s", error)
 
 
 def _watch(job: Job, callback: ProgressCallback, done: threading.Event) -> None:
