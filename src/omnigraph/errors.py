@@ -45,6 +45,11 @@ OUTCOMES: Mapping[str, Outcome] = {
 }
 
 
+def printable(text: str) -> str:
+    """Text that any stream and any JSON writer takes: half of a surrogate pair is shown by its escape."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
 class OmniGraphError(Exception):
     """The base of the family. `details` is plain JSON data for programs."""
 
@@ -52,8 +57,8 @@ class OmniGraphError(Exception):
     retryable: ClassVar[bool] = False
 
     def __init__(self, message: str, **details: Any) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = printable(message)
+        super().__init__(self.message)
         self.details: dict[str, Any] = details
 
     @property
@@ -244,6 +249,13 @@ class Violation:
     property: str | None = None
     source: str | None = None
     record: int | None = None
+
+    def __post_init__(self) -> None:
+        # Names and values come from the input, and may hold what is no text.
+        for name in ("message", "row_id", "property", "source"):
+            value = getattr(self, name)
+            if value is not None and not value.isascii():
+                object.__setattr__(self, name, printable(value))
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data, keys without a value left out."""

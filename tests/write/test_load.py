@@ -6,9 +6,11 @@ import gzip
 import io
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -299,6 +301,47 @@ def test_cardinality_counts_committed_edges(store: GraphStore):
     fill(store, edge("WorksAt", "a", "d"), mode="overwrite")
 
 
+def test_merge_reports_each_thing_that_is_wrong_once(store: GraphStore):
+    error = refused(store, {"type": "Rates"}, {"type": "Note", "data": {"text": None}}, mode="merge")
+    assert error.counts == {"unknown_type": 1, "missing_value": 1}
+    assert refused(store, {"type": "Note", "data": {"text": 5}}, mode="merge").counts == {"wrong_type": 1}
+    assert refused(store, {"type": "Note"}, mode="merge").counts == {"missing_value": 1}
+
+
+def test_merge_of_one_id_in_several_files_names_the_file_that_wins(store: GraphStore, tmp_path: Path):
+    fill(store, person("a"), company("c"))
+    (tmp_path / "1.jsonl").write_bytes(lines(person("x", mail="m"), person("y")))
+    (tmp_path / "2.jsonl").write_bytes(lines(person("y"), person("z"), person("x", name="n")))
+    (tmp_path / "3.jsonl").write_bytes(lines(person("w", mail="m"), edge("Rates", "a", "c")))
+    (tmp_path / "4.jsonl").write_bytes(lines(edge("Rates", "a", "c")))
+    with pytest.raises(ValidationFailed) as failed:
+        load(store, tmp_path, mode="merge")
+    places = {(v.kind, Path(v.source or "").name, v.record) for v in failed.value.violations}
+    assert places == {("unique", "2.jsonl", 3), ("missing_value", "4.jsonl", 1)}
+
+
+def test_text_that_is_no_text_is_reported_in_words_that_can_be_printed(store: GraphStore):
+    half = json.dumps({"type": "Note", "data": {"text": "\ud800", "\ud801": 1}}).encode()
+    with pytest.raises(ValidationFailed) as failed:
+        load(store, half, mode="append")
+    assert failed.value.counts == {"unknown_property": 1, "wrong_type": 1}
+    assert r"\ud800" in failed.value.message
+    assert orjson.dumps(failed.value.to_json())
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b'[{"type": "Note"}]', "write its items one after the other"),
+        (b'{"type": "Person", "data": {"slug": "a", "age": ' + b"9" * 5000 + b"}}", "5000 digits"),
+    ],
+)
+def test_a_record_of_the_wrong_shape_says_what_to_write(store: GraphStore, data: bytes, words: str):
+    with pytest.raises(ValidationFailed, match=words) as failed:
+        load(store, data, mode="append")
+    assert "sys." not in failed.value.message
+
+
 # --- sources -----------------------------------------------------------------------------------------------------
 
 
@@ -336,7 +379,30 @@ def test_bytes_open_files_and_streams_that_cannot_be_rewound(store: GraphStore, 
     (tmp_path / "x.jsonl").write_bytes(lines(person("e")))
     with (tmp_path / "x.jsonl").open() as text:
         load(store, text, mode="append")
-    assert ids(store, "node:Person") == ["a", "b", "c", "d", "e"]
+    load(store, io.StringIO(lines(person("f")).decode()), mode="append")
+    assert ids(store, "node:Person") == ["a", "b", "c", "d", "e", "f"]
+
+
+def test_text_in_the_place_of_a_path_is_told_from_one(store: GraphStore):
+    with pytest.raises(BadRequest, match="give it as bytes"):
+        load(store, lines(person("a")).decode(), mode="append")
+
+
+def test_a_pipe_by_its_name_is_read_once_and_prepared_again_like_a_file(store: GraphStore, tmp_path: Path):
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    feeder = threading.Thread(target=lambda: pipe.write_bytes(lines(person("a"), person("b"))))
+    feeder.start()
+    raced = []
+
+    def another_writer_first(progress: Progress) -> None:
+        if progress.step == "commit" and not raced:
+            raced.append(fill(store, person("other")))
+
+    load(store, pipe, mode="append", progress=another_writer_first)
+    feeder.join()
+    assert raced
+    assert ids(store, "node:Person") == ["a", "b", "other"]
 
 
 def test_python_rows_as_records_or_of_one_type(store: GraphStore):

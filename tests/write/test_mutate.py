@@ -284,6 +284,11 @@ def test_value_rules_hold_for_what_is_written(people: GraphStore):
     assert kinds(failed) == {"range": 2, "check": 1}
 
 
+def test_a_refused_mutation_names_the_rows(people: GraphStore):
+    with pytest.raises(ValidationFailed, match='node:Person "bob": `age` must lie in'):
+        run(people, 'update Person set { age: 151 } where slug = "bob"')
+
+
 def test_a_refused_mutation_leaves_nothing(people: GraphStore):
     before = people.snapshot()
     files = set(_files(people))

@@ -55,5 +55,5 @@ def _objects_bytes(path: str) -> int:
 def _file_bytes(path: str) -> int:
     try:
         return os.path.getsize(path) * _PACKED.get(os.path.splitext(path)[1], 1)
-    except OSError:
+    except (OSError, ValueError):
         return 0

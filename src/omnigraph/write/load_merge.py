@@ -8,7 +8,7 @@ they were; the others are added; rows that would stay what they are, are left al
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -143,13 +143,13 @@ class MergingLoad:
             once = pc.and_(usable, pc.invert(comes_again))
             yield rows if pc.all(once).as_py() else rows.take(pc.indices_nonzero(once))
         if several:
-            yield collapse(self._type(table_key), concat_rows(several))
+            yield from _collapsed(self._type(table_key), several)
 
     def _merge_piece(self, type_: GraphType, rows: Rows, keys: KeyCollector) -> bool:
         """Merge rows into the table; whether all of them are new."""
         existing = self._existing(type_, rows)
         merged, match = overlay(type_, existing, rows)
-        check_missing(type_, merged, self._violations)
+        check_missing(type_, merged, rows.mentioned, self._violations)
         changed = changed_rows(merged.table, existing, match)
         merged, match = only(merged, changed), match[changed]
         keys.add(merged)
@@ -211,6 +211,20 @@ class MergingLoad:
         found = self._catalog.table(table_key)
         assert found is not None
         return found
+
+
+def _collapsed(type_: GraphType, parts: list[Rows]) -> Iterator[Rows]:
+    """One row per id of rows from one or several sources: the place of a row is that of the last record it is of."""
+    joined = concat_rows(parts)
+    sources = list(dict.fromkeys(part.source for part in parts))
+    source_of = np.repeat([sources.index(part.source) for part in parts], [part.count for part in parts])
+    rows = collapse(type_, replace(joined, records=pa.array(np.arange(joined.count))))
+    assert rows.records is not None
+    last = rows.records.to_numpy()
+    for number, source in enumerate(sources):
+        own = np.flatnonzero(source_of[last] == number)
+        records = None if joined.records is None else joined.records.take(pa.array(last[own]))
+        yield replace(rows.take(pa.array(own)), source=source, records=records)
 
 
 def matched_by_tuple(type_: GraphType) -> bool:

@@ -10,7 +10,10 @@ import glob
 import io
 import os
 import re
-from dataclasses import dataclass
+import shutil
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -125,6 +128,17 @@ def find_files(data: str | os.PathLike[str]) -> list[InputFile]:
     return [InputFile(str(path), path.stat().st_size, os.path.abspath(path)) for path in found]
 
 
+def kept_file(file: InputFile, stack: ExitStack) -> InputFile:
+    """The same file, or a copy of one that gives its content only once: a pipe, standard input, a device."""
+    if file.bucket is not None or os.path.isfile(file.path):
+        return file
+    copy = stack.enter_context(tempfile.NamedTemporaryFile())  # noqa: SIM115 - the stack closes it
+    with file.open_raw() as stream:
+        shutil.copyfileobj(stream, copy, 1 << 20)
+    copy.flush()
+    return replace(file, path=copy.name, size=os.path.getsize(copy.name))
+
+
 def named_files(data: Any) -> list[InputFile] | None:
     """The files that a path or several of them name; None when `data` is something else."""
     if isinstance(data, str | os.PathLike):
@@ -146,11 +160,13 @@ def _local_files(text: str) -> list[Path]:
         return found
     if os.path.exists(text):
         return [Path(text)]
-    if glob.has_magic(text):
+    if glob.has_magic(text) and "\n" not in text:
         matching = [Path(name) for name in sorted(glob.glob(text, recursive=True)) if os.path.isfile(name)]
         if not matching:
             raise NotFound(f"no file matches {text}")
         return matching
+    if "\n" in text or text.lstrip().startswith(("{", "[")):
+        raise BadRequest("the name of a file is needed here, and this is text to load; give it as bytes")
     raise NotFound(f"there is no file {text} to load")
 
 

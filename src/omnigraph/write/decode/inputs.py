@@ -17,7 +17,7 @@ from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, StorageError, StorageKind
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType
 from omnigraph.write.decode.blocks import line_blocks
-from omnigraph.write.decode.files import InputFile, named_files
+from omnigraph.write.decode.files import InputFile, kept_file, named_files
 from omnigraph.write.decode.frames import ColumnMapping, decode_frames
 from omnigraph.write.decode.json_lines import LineDecoder
 from omnigraph.write.decode.records import decode_plain_rows, decode_records
@@ -52,7 +52,7 @@ def open_input(data: Any, options: InputOptions, stack: ExitStack) -> Decode:
     """A function that decodes `data` from its start each time it is called. `stack` owns temporary files."""
     files = named_files(data)
     if files is not None:
-        return _files(files, options)
+        return _files([kept_file(file, stack) for file in files], options)
     if isinstance(data, bytes | bytearray | memoryview):
         return _bytes([MemorySource(bytes(data))], options)
     if hasattr(data, "read"):

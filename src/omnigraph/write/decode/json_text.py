@@ -26,7 +26,8 @@ class RepeatedKey(ValueError):
     """An object that names a key twice."""
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def one_value_per_key(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these pairs, as a JSON decoder hands them over. Raises RepeatedKey."""
     result = dict(pairs)
     if len(result) != len(pairs):
         seen: set[str] = set()
@@ -45,11 +46,17 @@ class MinusZero(int):
     """`-0`: as an integer it is 0, as a float -0.0."""
 
 
+MOST_DIGITS = 4_000
+"""Digits of an integer. No type holds a tenth of it, and Python refuses to read a few more."""
+
+
 def _integer(text: str) -> int:
+    if len(text) > MOST_DIGITS:
+        raise ValueError(f"a number of {len(text.lstrip('-'))} digits is more than any type holds")
     return MinusZero() if text == "-0" else int(text)
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant, parse_int=_integer)
+_DECODER = json.JSONDecoder(object_pairs_hook=one_value_per_key, parse_constant=_no_constant, parse_int=_integer)
 
 
 _NOT_TEXT = "\udcff"

@@ -177,7 +177,8 @@ def _shape(
         _bad(report, value.reason)
         return None
     if not isinstance(value, Mapping):
-        _bad(report, f"a record is an object, not {messages.show(value)}")
+        hint = "; write its items one after the other, without the list" if isinstance(value, list) else ""
+        _bad(report, f"a record is an object, not {messages.show(value)}{hint}")
         return None
     is_node, is_edge = "type" in value, "edge" in value
     if is_node == is_edge:

@@ -96,7 +96,9 @@ DECOMPRESSION_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error, pa.ArrowInvalid,
 def rewindable(stream: IO[bytes]) -> Iterator[ByteSource]:
     """An open file as a source; one that cannot be rewound is copied to a temporary file first."""
     name = str(getattr(stream, "name", "<stream>"))
-    if isinstance(stream, io.TextIOBase):
+    if isinstance(stream, io.StringIO):
+        stream = io.BytesIO(stream.read().encode("utf-8", "surrogatepass"))
+    elif isinstance(stream, io.TextIOBase):
         stream = stream.buffer
     if stream.seekable():
         yield StreamSource(stream, stream.tell(), name)

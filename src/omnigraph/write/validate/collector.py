@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from omnigraph.errors import KeyConflict, OmniGraphError, ValidationFailed, Violation
+from omnigraph.write.validate import messages
 
 KEPT_PER_KIND = 10
 
@@ -155,14 +156,16 @@ def summary(what: str, violations: Iterable[Violation], counts: Mapping[str, int
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     noun = "violation" if total == 1 else "violations"
     lines = [f"{what} breaks rules of the schema, nothing was published: {total} {noun} ({kinds})"]
-    lines += [f"  {_place_text(v)}{v.table_key}: {v.message}" for v in violations]
+    lines += [f"  {_place_text(v)}: {v.message}" for v in violations]
     return "\n".join(lines)
 
 
 def _place_text(violation: Violation) -> str:
-    if violation.record is None:
-        return ""
-    return f"{violation.source or 'input'}, record {violation.record}: "
+    if violation.record is not None:
+        return f"{violation.source or 'input'}, record {violation.record}: {violation.table_key}"
+    if violation.row_id is not None:
+        return f"{violation.table_key} {messages.show(violation.row_id)}"
+    return violation.table_key
 
 
 def _rank(key: tuple[str, str]) -> tuple[int, str]:

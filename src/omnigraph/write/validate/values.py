@@ -7,7 +7,7 @@ so the same functions run in process, inside Spark tasks, on the result of a mer
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,11 +64,20 @@ def check_values(type_: GraphType, rows: Rows, violations: ViolationCollector, *
         violations.add_rows(finding.kind, type_.table_key, broken, describe, len(broken))
 
 
-def check_missing(type_: GraphType, rows: Rows, violations: ViolationCollector) -> None:
-    """Report required values that are missing: for whole rows whose values have been checked already."""
+def check_missing(
+    type_: GraphType, rows: Rows, mentioned: Mapping[str, pa.Array], violations: ViolationCollector
+) -> None:
+    """Report required values that rows still lack after they were merged into what is there.
+
+    What a record `mentioned` has been checked already: a null or a value of the wrong type is reported there.
+    """
     required = [p for p in type_.properties if not p.nullable and rows.table[p.name].null_count]
     for property_ in required:
+        if property_.name not in mentioned:
+            continue
+        named = mentioned[property_.name].to_numpy(zero_copy_only=False)
         empty = _where(pc.is_null(rows.table[property_.name]))
+        empty = empty[~named[empty]]
 
         def describe(row: int, name: str = property_.name) -> Violation:
             place = rows.place(row)
