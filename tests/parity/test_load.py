@@ -368,6 +368,18 @@ def test_the_same_for_bad_columns(spark: Any, tmp_path: Path) -> None:
     same(spark, tmp_path / "again", [], pa.table({"nme": ["x"]}), mode="append", type="Person")
 
 
+@pytest.mark.parametrize(
+    ("type", "message"), [(None, "have no type of their own"), ("Person", "the column `nme` is no property of Person")]
+)
+def test_the_same_mistakes_with_a_file_of_columns(spark: Any, tmp_path: Path, type: str | None, message: str) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text("slug,nme\na,Ada\n")
+    told, commits, _ = same(spark, tmp_path, [], str(file), mode="append", type=type)
+    assert told[0] == "BadRequest"
+    assert message in told[1]
+    assert commits == 0
+
+
 def test_the_same_onto_a_branch(spark: Any, tmp_path: Path) -> None:
     file = tmp_path / "more.jsonl"
     file.write_bytes(lines([person("z1"), person("p03", age=77), *FRIENDS[:15]]))

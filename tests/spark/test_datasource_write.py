@@ -20,9 +20,6 @@ SCHEMA = "node Person { slug: String @key  age: I32? }\nedge Knows: Person -> Pe
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> GraphStore:
-    from omnigraph.spark.datasource import register
-
-    register(spark)
     made = create_store(str(tmp_path_factory.mktemp("write") / "graph.omni"), SCHEMA)
     load(made, [{"slug": f"p{n}", "age": n} for n in range(5)], mode="append", type="Person")
     return made
@@ -45,6 +42,11 @@ def test_a_frame_is_appended_as_one_commit(spark: Any, store: GraphStore) -> Non
     rows = read(spark, store, "knows", columns="src,dst").collect()
     assert {tuple(row) for row in rows} == {("p0", "p1"), ("p1", "p2"), ("p2", "p3")}
     assert list(store.objects.list(MARKS)) == [], "the mark of the write is still there"
+
+
+def test_a_session_that_never_heard_of_the_format_finds_it(spark: Any, store: GraphStore) -> None:
+    fresh = spark.newSession()
+    assert {row.slug for row in read(fresh, store, "Person").where("age > 2").collect()} >= {"p3", "p4"}
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,13 @@ Whatever a task returns is taken from the attempt that won; what other attempts 
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from omnigraph.errors import SparkJobFailed
+from omnigraph.errors import BadRequest, NotFound, SparkJobFailed
 from omnigraph.spark.worker_daemon import settle_worker
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
+_MISTAKE = re.compile(r"omnigraph\.errors\.(?P<kind>BadRequest|NotFound): (?P<message>.+)")
 _ANSWERS = "position bigint, answer binary"
 
 
@@ -56,7 +58,8 @@ def _task(function: Callable[[Any], Any]) -> Callable[[Iterator[pa.RecordBatch]]
 
 
 class told_in_our_words:  # noqa: N801 - reads as a statement: `with told_in_our_words():`
-    """Turns the failure of a Spark job into `SparkJobFailed` with the reason that the task gave."""
+    """Turns the failure of a Spark job into the caller's mistake that a task found, or else into `SparkJobFailed` with
+    the reason that the task gave."""
 
     def __enter__(self) -> None:
         return None
@@ -64,9 +67,21 @@ class told_in_our_words:  # noqa: N801 - reads as a statement: `with told_in_our
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if error is None or not type(error).__module__.startswith(("pyspark.", "py4j.")):
             return
+        mistake = mistake_of(error)
+        if mistake is not None:
+            raise mistake from error
         raise SparkJobFailed(
             f"A Spark job failed: {reason_of(error)}. Nothing was published; what it wrote is removed."
         ) from error
+
+
+def mistake_of(error: BaseException) -> BadRequest | NotFound | None:
+    """The mistake of the caller that a task found, if that is what failed: the same error as in process."""
+    for line in reversed(str(error).splitlines()):
+        told = _MISTAKE.match(line.strip())
+        if told:
+            return (BadRequest if told["kind"] == BadRequest.__name__ else NotFound)(told["message"])
+    return None
 
 
 def reason_of(error: BaseException) -> str:
