@@ -41,8 +41,9 @@ def test_a_publish_of_one_table_costs_one_manifest_commit_and_one_log_write(grap
     publish_move(graph)
     base = graph.snapshot()
     pin = base.pin(PERSON)
+    move = Publication(draft(base), updates=(moved(pin),))
     with counted(graph) as calls:
-        publish(graph, base.branch, Publication(draft(base), updates=(moved(pin),)), expected={PERSON: pin})
+        publish(graph, base.branch, move, expected={PERSON: pin}, told_by_sidecar=True)
     assert calls["commit"] == 2
     assert (calls[f"commit {MANIFEST}"], calls[f"commit {LOG}"]) == (1, 1)
     assert not [call for call in calls if call.startswith("object")]

@@ -144,6 +144,7 @@ def forks_in_use(store: GraphStore, gone: BranchRef) -> set[tuple[str, str]]:
     """The (location, fork) pairs of a deleted branch that live branches, tags and merge bases of live branches read."""
     states = [store.manifest.read(ref) for ref in store.refs.list()]
     needed = {(pin.location, pin.lance_branch) for state in states for pin in state.tables.values()}
+    completion.complete_from(store, states)
     graph = store.commits.graph()
     # Only what was made from a commit of the deleted branch can read its forks; mostly nothing was.
     own = [commit.graph_commit_id for commit in graph if commit.incarnation == gone.incarnation]

@@ -6,16 +6,18 @@ holds its parent. Walking back from a branch's head until a commit that the log 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from omnigraph.errors import Conflict, StorageError
+from omnigraph.errors import Busy, Conflict, LeaseLost, StorageError
 from omnigraph.ledger.commits import ParentNotLogged
 from omnigraph.ledger.history import CommitGraph
 from omnigraph.ledger.log_rows import LogEntry
 from omnigraph.ledger.manifest import ManifestState
+from omnigraph.ledger.publish_marks import PublishMark
 from omnigraph.ledger.stamp import CURRENT
 from omnigraph.ledger.values import BranchRef
 from omnigraph.storage.lance_errors import TableNotFound
@@ -60,6 +62,29 @@ def complete_from(store: GraphStore, states: Iterable[ManifestState]) -> int:
     return added
 
 
+def complete_marked(store: GraphStore, marks: Iterable[PublishMark]) -> None:
+    """Complete the log of the branches that marks name, and remove the marks of those who are no longer at work."""
+    for mark in marks:
+        _complete_named(store, mark.branch)
+        if mark.branch is None:
+            store.publish_marks.remove(mark.graph_commit_id)
+            continue
+        # Whoever put the mark holds the window of its branch, and removes the mark itself if it is alive.
+        with contextlib.suppress(Busy, LeaseLost), store.windows.enter(mark.branch, (), wait=0.0):
+            _complete_named(store, mark.branch)
+            store.publish_marks.remove(mark.graph_commit_id)
+
+
+def _complete_named(store: GraphStore, named: BranchRef | None) -> None:
+    """Complete the log of a branch. One that is deleted was completed then; when none is named, all are completed."""
+    if named is None:
+        complete(store)
+        return
+    ref = store.refs.get(named.name)
+    state = _head(store, ref) if ref is not None and ref.incarnation == named.incarnation else None
+    complete_from(store, [state] if state is not None else [])
+
+
 def known_history(store: GraphStore, state: ManifestState) -> CommitGraph:
     """The commit DAG, with this state's own commit in it even when the log lags behind the manifest."""
     graph = store.commits.graph()
@@ -69,8 +94,11 @@ def known_history(store: GraphStore, state: ManifestState) -> CommitGraph:
     return graph
 
 
-def record(store: GraphStore, branch: BranchRef, entry: LogEntry) -> None:
-    """Log a commit that was just published. It is durable already: trouble with the log is told, not raised."""
+def record(store: GraphStore, branch: BranchRef, entry: LogEntry) -> bool:
+    """Log a commit that was just published; whether that worked.
+
+    The commit is durable already, so trouble with the log is told and not raised.
+    """
     try:
         try:
             store.commits.append([entry])
@@ -82,6 +110,8 @@ def record(store: GraphStore, branch: BranchRef, entry: LogEntry) -> None:
             entry.commit.graph_commit_id,
             error,
         )
+        return False
+    return True
 
 
 def _missing_before(store: GraphStore, state: ManifestState) -> tuple[list[LogEntry], bool]:

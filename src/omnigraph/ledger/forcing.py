@@ -97,4 +97,4 @@ def _publish(
         kind=WriterKind.REPAIR,
         changes_data=changes_data,
     )
-    return publish(store, branch, Publication(commit=draft, updates=tuple(pins)))
+    return publish(store, branch, Publication(commit=draft, updates=tuple(pins)), told_by_sidecar=True)

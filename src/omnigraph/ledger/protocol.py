@@ -80,7 +80,7 @@ def commit_write(store: GraphStore, intent: WriteIntent, *, lease: str | None = 
         failpoint("write.premises_hold")
         with deferred_interrupts():
             if not intent.moves:
-                return _publish(store, window, intent, current, {})
+                return _publish(store, window, intent, current, {}, told_by_sidecar=False)
             return _commit_phases(store, window, intent, current, lease)
 
 
@@ -108,7 +108,7 @@ def _commit_phases(
             _delete_sidecar(store, intent.operation_id)
             return None
         store.sidecars.check_ours(stored)
-        commit = _publish(store, window, intent, current, reached)
+        commit = _publish(store, window, intent, current, reached, told_by_sidecar=True)
         failpoint("write.published")
         refresh_schema_text(store, stored.sidecar)
     except BaseException as failure:
@@ -193,7 +193,13 @@ class _Commits:
 
 
 def _publish(
-    store: GraphStore, window: Window, intent: WriteIntent, current: ManifestState, reached: dict[str, TablePin]
+    store: GraphStore,
+    window: Window,
+    intent: WriteIntent,
+    current: ManifestState,
+    reached: dict[str, TablePin],
+    *,
+    told_by_sidecar: bool,
 ) -> GraphCommit:
     """Phase C."""
     window.check()
@@ -215,7 +221,7 @@ def _publish(
         renamed=intent.renamed,
         schema_digest=intent.schema_digest,
     )
-    return publish(store, intent.branch, publication, expected=intent.expected)
+    return publish(store, intent.branch, publication, expected=intent.expected, told_by_sidecar=told_by_sidecar)
 
 
 def _publishes_more(intent: WriteIntent) -> bool:

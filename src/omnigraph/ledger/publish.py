@@ -7,14 +7,22 @@ is a typed conflict. The commit travels in the head row, so a state and its comm
 
 from __future__ import annotations
 
+import logging
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from omnigraph.config import settings
-from omnigraph.errors import BadRequest, Conflict, ExpectedVersionMismatch, RowLevelCasContention, TableMoved
+from omnigraph.errors import (
+    BadRequest,
+    Conflict,
+    ExpectedVersionMismatch,
+    RowLevelCasContention,
+    StorageError,
+    TableMoved,
+)
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.completion import known_history, record
 from omnigraph.ledger.history import first_parents
@@ -26,6 +34,8 @@ from omnigraph.ledger.values import BranchRef, GraphCommit, TablePin, WriterKind
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
+
+_logger = logging.getLogger("omnigraph.ledger")
 
 declare("publish.before", "The tables are committed, the manifest is not published")
 declare("publish.after", "The manifest is published; its commit is not in the commit log yet")
@@ -69,22 +79,58 @@ Expected = Mapping[str, TablePin | None]
 
 
 def publish(
-    store: GraphStore, branch: BranchRef, changes: Publication, *, expected: Expected | None = None
+    store: GraphStore,
+    branch: BranchRef,
+    changes: Publication,
+    *,
+    expected: Expected | None = None,
+    told_by_sidecar: bool = False,
 ) -> GraphCommit:
     """Publish `changes` on `branch` and log the commit. `expected` are the pins that must still be current.
 
     `TableMoved` when one is not, `RowLevelCasContention` when the retry budget is spent. Publishing the same commit
-    again (recovery does not know whether it happened) returns it and changes nothing.
+    again (recovery does not know whether it happened) returns it and changes nothing. Should this process die before
+    the commit is logged, the caller's sidecar tells of it, or else a mark that is put here.
     """
     store.refuse_if_read_only("publish")
+    commit_id = changes.commit.graph_commit_id
+    if told_by_sidecar:
+        commit, logged = _publish(store, branch, changes, expected or {})
+        if not logged:
+            # The sidecar is about to go: its writer is done.
+            _trace(commit_id, lambda: store.publish_marks.put(branch, commit_id))
+        return commit
+    store.publish_marks.put(branch, commit_id)
+    try:
+        commit, logged = _publish(store, branch, changes, expected or {})
+    except (Conflict, BadRequest):
+        _trace(commit_id, lambda: store.publish_marks.remove(commit_id))
+        raise
+    if logged:
+        _trace(commit_id, lambda: store.publish_marks.remove(commit_id))
+    return commit
+
+
+def _trace(commit_id: str, change: Callable[[], None]) -> None:
+    """Put or remove a mark after a publish, which stands whatever becomes of its mark."""
+    try:
+        change()
+    except StorageError as error:
+        _logger.warning("the mark of commit %s could not be put or removed: %s", commit_id, error)
+
+
+def _publish(
+    store: GraphStore, branch: BranchRef, changes: Publication, expected: Expected
+) -> tuple[GraphCommit, bool]:
+    """The commit that was published, and whether it is in the log."""
     budget = settings().publisher_retry_budget
     for attempt in range(budget + 1):
         current = store.manifest.read(branch)
         check_for_publish(current.stamp)
         done = _already_published(store, current, changes.commit)
         if done is not None:
-            return done
-        check_expected(store, branch, current, expected or {}, changes.commit.parent_commit_id)
+            return done, True
+        check_expected(store, branch, current, expected, changes.commit.parent_commit_id)
         changed = _changed_rows(current, changes)
         try:
             published = _publish_once(store, branch, current, changes, changed)
@@ -94,8 +140,8 @@ def publish(
             time.sleep(random.uniform(0.005, 0.02) * 2**attempt)
             continue
         failpoint("publish.after")
-        record(store, branch, LogEntry(published.head, published.tables, current.tables))
-        return published.head
+        logged = record(store, branch, LogEntry(published.head, published.tables, current.tables))
+        return published.head, logged
     raise RowLevelCasContention(
         f"publishing on branch `{branch.name}` lost its race {budget + 1} times in a row; nothing was published. "
         "Try again when fewer writers are at work",

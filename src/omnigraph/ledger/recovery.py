@@ -18,13 +18,21 @@ from omnigraph.config import settings
 from omnigraph.errors import Busy, LeaseLost, RecoveryRequired
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.audit import RecoveryKind
-from omnigraph.ledger.completion import known_history
+from omnigraph.ledger.completion import complete_marked, known_history
 from omnigraph.ledger.decide import Action
 from omnigraph.ledger.evidence import head_of_line
 from omnigraph.ledger.publish import CommitDraft, Publication, publish
 from omnigraph.ledger.resolving import look, now, resolve, retire, why_refused
 from omnigraph.ledger.schema_lock import drop_dead_schema_lock
-from omnigraph.ledger.sidecars import Deferred, RecoveredTable, Resolution, Sidecar, SidecarOwner, StoredSidecar
+from omnigraph.ledger.sidecars import (
+    Deferred,
+    RecoveredTable,
+    Resolution,
+    Sidecar,
+    SidecarOwner,
+    StoredSidecar,
+    operation_ids,
+)
 from omnigraph.ledger.values import MAIN, RECOVERY_ACTOR, BranchRef, WriterKind
 
 if TYPE_CHECKING:
@@ -73,7 +81,9 @@ def recover_all(store: GraphStore) -> RecoveryReport:
 
 
 def _sweep(store: GraphStore, recover: Callable[[str], str]) -> RecoveryReport:
-    pending = store.sidecars.list()
+    names = store.sidecars.names()
+    complete_marked(store, store.publish_marks.read(names))
+    pending = operation_ids(names)
     store.sidecars.forget_all_but(pending)
     if not pending:
         return RecoveryReport()
@@ -178,7 +188,7 @@ def _discard_orphan(store: GraphStore, stored: StoredSidecar) -> str:
             )
             window.check()
             store.sidecars.check_ours(stored)
-            publish(store, main, Publication(commit=draft))
+            publish(store, main, Publication(commit=draft), told_by_sidecar=True)
             failpoint("recovery.orphan_published")
         retire(store, stored.sidecar, plan)
     return _RESOLVED

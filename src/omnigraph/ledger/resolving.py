@@ -247,7 +247,7 @@ def _publish(
     touched = {pin.table_key for pin in (*publication.updates, *publication.registered)}
     touched |= {key for pair in publication.renamed for key in pair} | set(publication.tombstones)
     expected = {key: current.tables.get(key) for key in touched}
-    commit = publish(store, window.branch, publication, expected=expected)
+    commit = publish(store, window.branch, publication, expected=expected, told_by_sidecar=True)
     failpoint("recovery.published")
     return commit
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -218,11 +218,14 @@ class Sidecars:
         failpoint("sidecar.put")
         return StoredSidecar(sidecar, self._objects.put_if_absent(path_of(sidecar.operation_id), sidecar.to_json()))
 
-    def list(self) -> list[str]:
-        """The operation ids of all sidecars, oldest first: one listing. A failure is loud."""
+    def names(self) -> list[str]:
+        """What unfinished work left, by name: sidecars, and the marks of `publish_marks`. A failure is loud."""
         failpoint("sidecar.list")
-        names = [entry.path.rpartition("/")[2] for entry in self._objects.list(SIDECAR_PREFIX)]
-        return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
+        return [entry.path.rpartition("/")[2] for entry in self._objects.list(SIDECAR_PREFIX)]
+
+    def list(self) -> list[str]:
+        """The operation ids of all sidecars, oldest first."""
+        return operation_ids(self.names())
 
     def get(self, operation_id: str) -> StoredSidecar | None:
         """The sidecar as it is now, or None when it is gone."""
@@ -282,6 +285,11 @@ class Sidecars:
             return StoredSidecar(changed, self._objects.put_if_match(path, changed.to_json(), stored.token))
         except (LostPrecondition, ObjectNotFound) as cause:
             raise _lost(changed.operation_id) from cause
+
+
+def operation_ids(names: Iterable[str]) -> list[str]:
+    """The operation ids of the sidecars among these names, oldest first."""
+    return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
 
 
 def path_of(operation_id: str) -> str:

@@ -23,6 +23,7 @@ from omnigraph.ledger.manifest import Manifest
 from omnigraph.ledger.manifest_rows import MANIFEST
 from omnigraph.ledger.migrations import migrate
 from omnigraph.ledger.names import refuse_system_name
+from omnigraph.ledger.publish_marks import PublishMarks
 from omnigraph.ledger.recovery import recover_all
 from omnigraph.ledger.refs import Refs
 from omnigraph.ledger.schemas import SchemaStore
@@ -62,6 +63,7 @@ class GraphStore:
         self.manifest = Manifest(self.tables)
         self.commits = CommitLog(self.tables)
         self.sidecars = Sidecars(self.objects)
+        self.publish_marks = PublishMarks(self.objects)
         self.audit = RecoveryAudit(self.tables)
         self.windows = CommitWindows(self.uri, self.leases)
         self.after_commit: list[Callable[[WriteIntent], None]] = []
@@ -129,10 +131,12 @@ def open_store(uri: str | os.PathLike[str], *, read_only: bool = False) -> Graph
         stored = store.refs.read(MAIN)
     elif stamp < CURRENT:
         _read_as_it_is(store)
-    store.graph_id = (stored and stored.graph_id) or store.branch(MAIN).incarnation
+    main = stored.ref if stored is not None else store.branch(MAIN)
+    store.graph_id = (stored and stored.graph_id) or main.incarnation
     if not read_only:
         recover_all(store)
-        store.complete_log()
+        # Whoever publishes on another branch leaves a trace until it is logged, which recovery has just looked for.
+        completion.complete_branch(store, main)
     return store
 
 
