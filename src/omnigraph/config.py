@@ -56,6 +56,14 @@ def _choice(*allowed: str) -> Callable[[str], str]:
     return parse
 
 
+def _schemes(text: str) -> str:
+    wanted = [part.strip().lower() for part in text.split(",")]
+    unknown = [scheme for scheme in wanted if scheme not in ("data", "file", "s3")]
+    if unknown:
+        raise ValueError(f"`{unknown[0]}` is not one of data, file, s3")
+    return ",".join(wanted)
+
+
 def _from_environment(default: Any, variable: str, parse: Callable[[str], Any]) -> Any:
     return field(default=default, metadata={"variable": variable, "parse": parse})
 
@@ -120,6 +128,9 @@ class Settings:
 
     spark_active_factor: float = _from_environment(0.1, "OMNIGRAPH_SPARK_ACTIVE_FACTOR", float)
     """Both thresholds are multiplied by this when a Spark session is already active in the process."""
+
+    blob_uris: str = _from_environment("data,file,s3", "OMNIGRAPH_BLOB_URIS", _schemes)
+    """Where a blob that is given by a URI may be read from. A program that writes for others allows `data` only."""
 
     query_memory: int = _from_environment(4 << 30, "OMNIGRAPH_QUERY_MEMORY", parse_size)
     """Bytes that one query may hold before it is refused as over its limit."""

@@ -258,8 +258,10 @@ class Graph(Maintenance):
         `data` is a path, a directory, a glob or several of them, an open file, bytes, Python rows, an Arrow table, a
         pandas, Polars or Spark frame. `mode` is append, merge or overwrite. Rows of columns are of `type`; `src` and
         `dst` name the columns with the ends of edges, `columns` maps other column names to properties. `from_` makes
-        the branch on the way.
+        `branch` on the way, from that one, if there is none of that name.
         """
+        if from_ is not None and branch is None:
+            raise BadRequest(f"from_={from_!r} makes a branch for the load: name it with branch=…")
         options: dict[str, Any] = {
             "mode": mode,
             "type": type,

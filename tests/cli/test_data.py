@@ -60,9 +60,9 @@ def test_a_type_error_shows_code_caret_and_suggestion(run: Run, graph: Path) -> 
 
 def test_mutate_from_a_file_with_parameters(run: Run, graph: Path, tmp_path: Path) -> None:
     queries = tmp_path / "q.gq"
-    queries.write_text(OLDER)
+    queries.write_text(OLDER, encoding="utf-8-sig")
     params = tmp_path / "p.json"
-    params.write_text('{"s": "ada", "a": 1}')
+    params.write_text('{"s": "ada", "a": 1}', encoding="utf-8-sig")
     ran = run(
         "mutate",
         graph,
@@ -106,6 +106,9 @@ def test_a_load_reports_every_violation_with_its_place(run: Run, graph: Path, tm
     for expected in ("record 1", "record 2", "record 3", "nowhere", "nothing was published"):
         assert expected in ran.err
     assert run("query", graph, "-e", ALL, "--json").json["row_count"] == 2
+    bad.write_text('{"type": "Person", "data": {"slug": "\\ud800"}}')
+    refused = run("load", "--data", bad, "--mode", "append", graph, "--json")
+    assert [v["record"] for v in refused.json["violations"]] == [1]
 
 
 def test_an_existing_id_is_a_conflict_with_exit_3(run: Run, graph: Path, tmp_path: Path) -> None:
@@ -139,10 +142,14 @@ def test_csv_with_a_mapping(run: Run, graph: Path, tmp_path: Path) -> None:
     ("argv", "message"),
     [
         (("load", "--data", "x", "--mode", "upsert"), "not one of append, merge, overwrite"),
+        (("load", "--data", "x", "--mode", "append", "--from", "main"), "name it with --branch"),
         (("query",), "either with --query FILE or inline"),
         (("query", "-e", ALL, "--format", "xml"), "not one of json"),
         (("query", "-e", ALL, "--params", "{"), "--params is not valid JSON"),
         (("query", "-e", ALL, "--params", "[1]"), "must be a JSON object"),
+        (("query", "-e", ALL, "--params", '{"a": 1, "a": 2}'), 'the key "a" comes twice'),
+        (("query", "-e", ALL, "--params", f'{{"a": {"9" * 5000}}}'), "5000 digits"),
+        (("query", "-e", ALL, "--params", '{"a":' * 5000), "nested too deeply"),
         (("query", "-e", ALL, "--params", '{"x": 1}'), "x"),
         (("query", "--query", "missing.gq"), "does not exist"),
         (("load", "--data", "missing.jsonl", "--mode", "append"), "missing.jsonl"),
@@ -155,6 +162,15 @@ def test_bad_input_is_one_clear_message(run: Run, graph: Path, argv: tuple[str, 
     assert ran.code == 1
     assert message in ran.err
     assert "Traceback" not in ran.err
+
+
+def test_load_from_standard_input(graph: Path, tmp_path: Path) -> None:
+    given = '{"type": "Person", "data": {"slug": "cy"}}\n{"type": "Person", "data": {"slug": 5}}\n'
+    refused = real_process("load", "--data", "-", "--mode", "append", graph, cwd=tmp_path, stdin=given)
+    assert refused.code == 1
+    assert "/dev/stdin, record 2: node:Person: `slug` must be String, not 5" in refused.err
+    ran = real_process("load", "--data", "-", "--mode", "append", graph, cwd=tmp_path, stdin=given.splitlines()[0])
+    assert ran.code == 0
 
 
 def test_nothing_but_the_result_is_on_stdout(graph: Path, tmp_path: Path) -> None:

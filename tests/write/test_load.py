@@ -7,6 +7,7 @@ import io
 import json
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ import pytest
 from omnigraph.errors import BadRequest, KeyConflict, NotFound, StorageError, ValidationFailed
 from omnigraph.failpoints import FailpointError, active
 from omnigraph.ledger.store import GraphStore
+from omnigraph.storage.objects import open_objects
+from omnigraph.storage.uri import parse_root
 from omnigraph.write.load import load
 from omnigraph.write.progress import Progress
 from tests.write.graphs import company, edge, fill, ids, person, rows, run
@@ -381,6 +384,27 @@ def test_bytes_open_files_and_streams_that_cannot_be_rewound(store: GraphStore, 
         load(store, text, mode="append")
     load(store, io.StringIO(lines(person("f")).decode()), mode="append")
     assert ids(store, "node:Person") == ["a", "b", "c", "d", "e", "f"]
+
+
+def test_blobs_are_read_from_where_their_uris_say(store: GraphStore, tmp_path: Path):
+    (tmp_path / "logo").write_bytes(b"bytes")
+    logo = (tmp_path / "logo").as_uri()
+    load(store, lines(company("a", logo=logo), company("b", logo="aGk=")), mode="append")
+    (tmp_path / "c.csv").write_text(f"name,logo\nc,{logo}\n")
+    load(store, tmp_path / "c.csv", type="Company", mode="append")
+    assert [row["logo"] for row in rows(store, "node:Company")] == [b"bytes", b"hi", b"bytes"]
+    error = refused(store, company("d"), company("e", logo=logo + "-not-there"))
+    assert [(v.kind, v.property, v.record) for v in error.violations] == [("wrong_type", "logo", 2)]
+    assert "there is no such file" in error.message
+
+
+@pytest.mark.s3
+def test_blobs_are_read_from_an_object_store(store: GraphStore, s3_uri: Callable[[], str]):
+    root = s3_uri()
+    open_objects(parse_root(root)).put("logo", b"bytes")
+    fill(store, company("a", logo=f"{root}/logo"))
+    assert [row["logo"] for row in rows(store, "node:Company")] == [b"bytes"]
+    assert "there is no such object" in refused(store, company("b", logo=f"{root}/gone")).message
 
 
 def test_text_in_the_place_of_a_path_is_told_from_one(store: GraphStore):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 
 import pytest
 
+from omnigraph.config import override
 from omnigraph.diagnostics import QueryParseError, QueryTypeError
 from omnigraph.errors import BadRequest, KeyConflict, PreconditionFailed, ValidationFailed
 from omnigraph.ledger.branches import create_branch
@@ -100,13 +102,25 @@ def test_every_type_of_value_can_be_inserted(store: GraphStore):
     assert (row["logo"], row["size"]) == (b"hi", 1)
 
 
-def test_a_blob_may_be_given_as_a_data_uri_and_other_uris_are_refused(store: GraphStore):
+def test_a_blob_may_be_given_by_a_uri_that_is_read_at_once(store: GraphStore, tmp_path: Path):
     run(store, 'insert Company { name: "c", logo: "data:text/plain;base64,aGk=" }')
     query = "query q($logo: Blob) { insert Company { name: $n, logo: $logo } }".replace("$n", '"d"')
     mutate(store, query, params={"logo": "data:,plain"})
-    assert [row["logo"] for row in rows(store, "node:Company")] == [b"hi", b"plain"]
-    with pytest.raises(BadRequest, match="give the bytes as base64"):
-        mutate(store, query, params={"logo": "file:///etc/hostname"})
+    (tmp_path / "a logo").write_bytes(b"from a file")
+    run(store, f'insert Company {{ name: "e", logo: "{(tmp_path / "a logo").as_uri()}" }}')
+    (tmp_path / "a logo").unlink()
+    assert [row["logo"] for row in rows(store, "node:Company")] == [b"hi", b"plain", b"from a file"]
+    for uri, words in {
+        (tmp_path / "gone").as_uri(): "there is no such file",
+        tmp_path.as_uri(): "cannot be read: Is a directory",
+        "file://host/x": "by its whole path",
+        "http://host/x": "not from http:; give the bytes as base64",
+        "data:no-comma": "a comma before its content",
+    }.items():
+        with pytest.raises(BadRequest, match=words):
+            mutate(store, query, params={"logo": uri})
+    with override(blob_uris="data,s3"), pytest.raises(BadRequest, match="does not allow to read from file://"):
+        mutate(store, query, params={"logo": (tmp_path / "a logo").as_uri()})
 
 
 def test_a_row_with_blobs_and_vectors_is_found_by_a_predicate_that_cannot_be_looked_up(store: GraphStore):

@@ -48,12 +48,14 @@ def register(app: typer.Typer) -> None:
 
 
 def load(
-    data: Annotated[list[str], typer.Option("--data", "-d", help="A file, directory or glob; may be repeated.")],
+    data: Annotated[
+        list[str], typer.Option("--data", "-d", help="A file, directory, glob or - for stdin; may be repeated.")
+    ],
     mode: Annotated[str, typer.Option("--mode", help="append, merge or overwrite.")],
     uri: Uri = None,
     store: Store = None,
     branch: Branch = "main",
-    from_: Annotated[str | None, typer.Option("--from", help="Make the branch from this one first.")] = None,
+    from_: Annotated[str | None, typer.Option("--from", help="Make --branch from this one if it is new.")] = None,
     type: Annotated[str | None, typer.Option("--type", help="The type that CSV or Parquet rows have.")] = None,
     src: Annotated[str | None, typer.Option("--src", help="The column with the source ids of edges.")] = None,
     dst: Annotated[str | None, typer.Option("--dst", help="The column with the target ids of edges.")] = None,
@@ -75,13 +77,15 @@ def load(
     target = graph_uri(uri, store)
     if mode not in MODES:
         raise BadRequest(f"--mode {mode} is not one of {', '.join(MODES)}")
+    if from_ is not None and branch == "main":
+        raise BadRequest(f"--from {from_} makes a branch for the load: name it with --branch")
     if mode == "overwrite":
         confirm_destructive(target, yes, "replace the content of every type in the input")
     out.echo_write(f"load {', '.join(data)} into {target} on branch {branch}, mode {mode}")
     shown = not json and not quiet
     with og.open(target, actor=actor) as graph, progress_line(shown=shown) as progress:
         result = graph.load(
-            data if len(data) > 1 else data[0],
+            ["/dev/stdin" if name == "-" else name for name in data],
             mode=mode,
             type=type,
             src=src,
@@ -97,8 +101,8 @@ def load(
             return
         rows = [(t.table_key, t.rows_loaded) for t in result.tables]
         out.table(("table", "rows loaded"), rows, empty="the input has no records")
-        commit = result.commit.graph_commit_id if result.commit else "nothing changed, no commit"
-        out.say(f"commit {commit} on {result.branch} ({result.engine} engine)")
+        commit = f"commit {result.commit.graph_commit_id}" if result.commit else "nothing changed, no commit"
+        out.say(f"{commit} on {result.branch} ({result.engine} engine)")
 
 
 def query(

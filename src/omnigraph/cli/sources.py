@@ -14,7 +14,7 @@ def read_text(path: Path, what: str) -> str:
     if str(path) == "-":
         return sys.stdin.read()
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise NotFound(f"the {what} file {path} does not exist") from None
     except IsADirectoryError:
@@ -45,12 +45,18 @@ def parameters(text: str | None, file: Path | None) -> dict[str, Any]:
 def _json_object(text: str, what: str) -> dict[str, Any]:
     import json
 
+    from omnigraph.write.decode.json_text import bounded_integer, one_value_per_key
+
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=one_value_per_key, parse_int=bounded_integer)
     except json.JSONDecodeError as error:
         raise BadRequest(
             f"{what} is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}"
         ) from None
+    except RecursionError:
+        raise BadRequest(f"{what} is nested too deeply") from None
+    except ValueError as error:
+        raise BadRequest(f"{what} cannot be read: {error}") from None
     if not isinstance(value, dict):
         raise BadRequest(f"{what} must be a JSON object that maps parameter names to values")
     return value

@@ -207,6 +207,12 @@ def _objects(uri: str) -> list[InputFile]:
     return [InputFile(f"s3://{bucket}/{entry.path}", entry.size, entry.path, bucket) for entry in found]
 
 
+def read_object(uri: str) -> bytes:
+    """The content of one object. Raises ObjectNotFound."""
+    bucket, _, key = uri.split("://", 1)[-1].partition("/")
+    return _bucket(bucket).get(key)[0]
+
+
 def _as_pattern(wildcards: str) -> str:
     """A glob as a regular expression, as on a local disk: `*` stays within a directory, `**/` is any number of them."""
     parts = []

@@ -53,7 +53,7 @@ class ColumnMapping:
         if missing:
             raise BadRequest(
                 f"no column gives the `{missing[0]}` of {self.type.name} edges; there are {', '.join(names)}. "
-                "Name it with src=… or dst=…"
+                "Name it with src=… or dst=… (--src, --dst)"
             )
         unknown = [name for name in self.columns if name not in names]
         if unknown:

@@ -70,7 +70,7 @@ def open_input(data: Any, options: InputOptions, stack: ExitStack) -> Decode:
 def find_graph_type(catalog: Catalog, options: InputOptions) -> GraphType:
     """The type that the caller named."""
     if options.type is None:
-        raise BadRequest("rows of columns have no type of their own; name it with type=…")
+        raise BadRequest("rows of columns have no type of their own; name it with type=… (--type on the command line)")
     found = catalog.node(options.type) or catalog.edge(options.type) or catalog.table(options.type)
     if found is None:
         hint = did_you_mean(options.type, [type_.name for type_ in catalog.types()])
@@ -108,7 +108,7 @@ def _json(
     source: ByteSource, catalog: Catalog, options: InputOptions, violations: ViolationCollector
 ) -> Iterator[Rows]:
     if options.type is not None:
-        raise BadRequest(f"{source.name}: records of JSON say their type themselves; leave type=… out")
+        raise BadRequest(f"{source.name}: records of JSON say their type themselves; leave the type out")
     decoder = LineDecoder(catalog, source.name, violations)
     with source.open() as stream:
         try:

@@ -50,13 +50,14 @@ MOST_DIGITS = 4_000
 """Digits of an integer. No type holds a tenth of it, and Python refuses to read a few more."""
 
 
-def _integer(text: str) -> int:
+def bounded_integer(text: str) -> int:
+    """The integer of a text that a JSON decoder hands over. Raises ValueError for one that nothing could hold."""
     if len(text) > MOST_DIGITS:
         raise ValueError(f"a number of {len(text.lstrip('-'))} digits is more than any type holds")
     return MinusZero() if text == "-0" else int(text)
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=one_value_per_key, parse_constant=_no_constant, parse_int=_integer)
+_DECODER = json.JSONDecoder(object_pairs_hook=one_value_per_key, parse_constant=_no_constant, parse_int=bounded_integer)
 
 
 _NOT_TEXT = "\udcff"

@@ -12,12 +12,12 @@ import datetime
 import math
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
 import numpy as np
 
 from omnigraph.schema.literals import EPOCH, EPOCH_DATE, parse_date, parse_datetime
 from omnigraph.schema.types import FLOATS, INTEGERS, EnumType, ListType, PropertyType, Scalar, ScalarType, VectorType
+from omnigraph.write.decode.blob_sources import bytes_at
 from omnigraph.write.decode.json_text import MinusZero
 
 LIMITS: Mapping[Scalar, tuple[int, int]] = {
@@ -161,7 +161,7 @@ def _datetime(value: Any) -> int:
 
 
 def blob_bytes(value: Any) -> bytes:
-    """The bytes of a blob: themselves, base64 text, `{"base64": …}` or a data: URI. Raises BadValue."""
+    """The bytes of a blob: themselves, base64 text, `{"base64": …}` or a URI that is read now. Raises BadValue."""
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     if isinstance(value, Mapping):
@@ -170,10 +170,11 @@ def blob_bytes(value: Any) -> bytes:
         value = value["base64"]
         if not isinstance(value, str):
             raise BadValue
-    elif isinstance(value, str) and value.startswith("data:"):
-        return _data_uri(value)
     elif isinstance(value, str) and ":" in value:
-        raise BadValue("only data: URIs are read here; give the bytes as base64")
+        try:
+            return bytes_at(value)
+        except ValueError as problem:
+            raise BadValue(str(problem)) from None
     if not isinstance(value, str):
         raise BadValue
     return _base64(value)
@@ -184,13 +185,6 @@ def _base64(text: str) -> bytes:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise BadValue("it is not base64") from None
-
-
-def _data_uri(uri: str) -> bytes:
-    header, comma, body = uri.removeprefix("data:").partition(",")
-    if not comma:
-        raise BadValue("a data: URI has a comma before its content")
-    return _base64(body) if header.endswith(";base64") else unquote_to_bytes(body)
 
 
 def _items(value: Any) -> list[Any]:

@@ -1,0 +1,59 @@
+"""Blobs that are given by a URI: the bytes are read when the write is prepared, and stored like any other.
+
+What is stored is what the URI gave at that moment; the graph keeps no reference to it. Which places may be read is a
+setting, since a program that takes data from others would read its own files for them.
+"""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from urllib.parse import unquote, unquote_to_bytes, urlsplit
+
+from omnigraph.config import settings
+
+
+def bytes_at(uri: str) -> bytes:
+    """The bytes that a URI stands for. Raises ValueError with a sentence; a store that fails raises its own error."""
+    scheme = uri.partition(":")[0].lower()
+    if scheme == "data":
+        return _inline(uri)
+    if scheme not in ("file", "s3"):
+        raise ValueError(f"a blob is read from data:, file:// or s3://, not from {scheme}:; give the bytes as base64")
+    if scheme not in settings().blob_uris.split(","):
+        raise ValueError(f"OMNIGRAPH_BLOB_URIS does not allow to read from {scheme}://; give the bytes as base64")
+    return _file(uri) if scheme == "file" else _object(uri)
+
+
+def _inline(uri: str) -> bytes:
+    header, comma, body = uri.partition(":")[2].partition(",")
+    if not comma:
+        raise ValueError("a data: URI has a comma before its content")
+    if not header.endswith(";base64"):
+        return unquote_to_bytes(body)
+    try:
+        return base64.b64decode(unquote(body), validate=True)
+    except ValueError:
+        raise ValueError("it is not base64") from None
+
+
+def _file(uri: str) -> bytes:
+    parts = urlsplit(uri)
+    if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
+        raise ValueError("a file is named by its whole path: file:///path/to/it")
+    try:
+        return Path(unquote(parts.path)).read_bytes()
+    except FileNotFoundError:
+        raise ValueError("there is no such file") from None
+    except OSError as error:
+        raise ValueError(f"the file cannot be read: {error.strerror}") from None
+
+
+def _object(uri: str) -> bytes:
+    from omnigraph.storage.object_errors import ObjectNotFound
+    from omnigraph.write.decode.files import read_object
+
+    try:
+        return read_object(uri)
+    except ObjectNotFound:
+        raise ValueError("there is no such object") from None
