@@ -62,10 +62,7 @@ def _people(start: int, stop: int, age: int | None = None) -> pa.Table:
 
 
 def _merges(graphs: list[og.Graph], sizes: str, where: str, *, together: bool) -> list[Row]:
-    """Merge and diff of 1 000 changed rows. Rows all over a table lie in all of its fragments.
-
-    Lance's commit goes through the row ids of every fragment that holds a changed row, so there it grows.
-    """
+    """Merge and diff of 1 000 changed rows. Rows all over a table lie in all of its fragments."""
     merges: list[list[float]] = [[], []]
     diffs: list[list[float]] = [[], []]
     for turn in range(REPEATS + 1):

@@ -12,6 +12,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import MergeConflicts
+from omnigraph.ledger.snapshots import table_of
 from omnigraph.merge import images, stage_located
 from omnigraph.merge.lines import Stretch, meeting_of
 from omnigraph.merge.merge import merge
@@ -84,6 +85,42 @@ def test_a_merge_looks_nothing_up_by_id_to_compare_and_to_write(tmp_path: Path, 
         (counts,) = result.tables
         assert (counts.inserts, counts.updates, counts.deletes) == (1, 1, 1)
         assert ages(graph) == {"m0": 50, "m1": 1, "m3": 53, "m4": 4, "m5": 5, "s": None, "t": None}
+
+
+def row_ids(graph: og.Graph) -> dict[str, int]:
+    """The row ids of people on main, by id."""
+    store = store_of(graph)
+    found = store.tables.scan_table(table_of(store.snapshot().pin(PERSON)), columns=["id"], with_row_id=True)
+    return dict(zip(found["id"].to_pylist(), found["_rowid"].to_pylist()))
+
+
+@pytest.mark.parametrize("few_over_many", [False, True])
+def test_a_few_rows_from_all_over_a_table_get_new_row_ids_and_lineage_still_tells(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch, few_over_many: bool
+) -> None:
+    """Lance goes through every row id between those that updated rows keep, so a few of many rows keep none."""
+    if few_over_many:
+        monkeypatch.setattr(stage_located, "ROWS_ANYHOW", 1)
+        monkeypatch.setattr(stage_located, "ROWS_PER_UPDATE", 1)
+    put(graph, "main", *(person(f"m{n}", age=n) for n in range(9)))
+    graph.branch_create("side")
+    graph.branch_create("late")
+    put(graph, "side", person("m0", age=50), person("m8", age=58))
+    put(graph, "main", person("m3", age=53))
+    before = row_ids(graph)
+    graph.merge("side")
+    after = row_ids(graph)
+    moved = {"m0", "m8"} if few_over_many else set()
+    assert {id_ for id_ in before if before[id_] != after[id_]} == moved
+    assert changed(graph, "side", "main") == [("update", "Person", "m3")]
+    # A row that both have from one merge, and one that collides with what was merged.
+    put(graph, "late", person("m0", age=50), person("m8", age=60), person("m1", age=51))
+    (conflict,) = graph.merge("late", dry_run=True).conflicts
+    assert (conflict.kind.value, conflict.row_id) == ("DivergentUpdate", "m8")
+    graph.merge("late", strategy="theirs")
+    graph.merge("main", into="side")
+    assert ages(graph) == ages(graph, "side")
+    assert ages(graph) == {f"m{n}": n for n in range(9)} | {"m0": 50, "m1": 51, "m3": 53, "m8": 60}
 
 
 def test_a_fast_forward_of_a_load_takes_the_files_of_the_source(graph: og.Graph) -> None:
