@@ -6,6 +6,7 @@ without one. What is expected is worked out from the three rules alone.
 
 from __future__ import annotations
 
+import datetime
 import itertools
 from dataclasses import dataclass
 from typing import Any
@@ -251,6 +252,11 @@ def test_a_resolution_wins_over_the_strategy(graph: og.Graph) -> None:
         (None, {(PERSON, "ada"): {"aeg": 1}}, "no property `aeg`"),
         (None, {(PERSON, "ada"): {"age": "old"}}, "age"),
         (None, {(PERSON, "ada"): {"slug": "bob"}}, "key"),
+        (None, {(PERSON, "ada"): {"age": 1.5}}, "`age` must be I32, not 1.5"),
+        (None, {(PERSON, "ada"): {"id": "bob"}}, "an id cannot be changed"),
+        (None, {(CITY, "rome"): {"tags": "abc"}}, r"`tags` must be \[String\], not"),
+        (None, {(CITY, "rome"): {"map": "sha256:00"}}, "`map` must be Blob"),
+        (None, {("Person", "ada"): "ours"}, "did you mean `node:Person`"),
     ],
 )
 def test_answers_that_make_no_sense_are_refused(
@@ -395,6 +401,27 @@ def test_a_given_row_that_breaks_a_rule_is_a_value_violation(graph: og.Graph) ->
     (conflict,) = caught.value.conflicts
     assert conflict.kind.value == "ValueConstraintViolation"
     assert [row and row["age"] for row in (conflict.base, conflict.source, conflict.target)] == [1, 2, 3]
+
+
+def test_values_of_a_given_row_are_written_as_in_a_load(graph: og.Graph) -> None:
+    put(graph, "main", city("rome", founded="2020-01-01"), city("oslo", founded="2020-01-01"))
+    graph.branch_create("side")
+    put(graph, "side", city("rome", tags=["a"]), city("oslo", tags=["a"]))
+    put(graph, "main", city("rome", tags=["b"]), city("oslo", tags=["b"]))
+    given = {"founded": "1999-12-31", "seen": "2024-05-01T10:00:00Z", "map": "b25l", "shape": [1, 2]}
+    graph.merge("side", resolutions={(CITY, "rome"): given, (CITY, "oslo"): {"tags": ["c"]}})
+    found = rows(graph, CITY)
+    assert found["rome"]["founded"] == datetime.date(1999, 12, 31)
+    assert found["rome"]["seen"] == datetime.datetime(2024, 5, 1, 10, tzinfo=datetime.UTC)
+    assert found["rome"]["shape"] == [1.0, 2.0]
+    assert found["rome"]["map"] is not None
+    assert found["oslo"]["founded"] == datetime.date(2020, 1, 1)
+
+
+def test_answers_are_checked_when_there_is_nothing_to_merge_too(graph: og.Graph) -> None:
+    graph.branch_create("side")
+    with pytest.raises(BadRequest, match="no table `node:Persn`"):
+        graph.merge("side", resolutions={("node:Persn", "ada"): "ours"})
 
 
 def test_blobs_vectors_dates_and_floats_are_compared_by_value(graph: og.Graph) -> None:

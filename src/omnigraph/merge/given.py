@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -10,29 +10,55 @@ import pyarrow as pa
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest
 from omnigraph.ledger.snapshots import table_of
-from omnigraph.merge.conflicts import Resolutions
+from omnigraph.merge.conflicts import Resolution, Resolutions
 from omnigraph.merge.images import compared_columns, whole_rows
 from omnigraph.schema.catalog import Catalog, GraphType
-from omnigraph.write.columns import empty_rows, working_schema
+from omnigraph.write.columns import working_schema
+from omnigraph.write.decode.values import BadValue, to_id, to_value
 from omnigraph.write.identity import derived_ids
+from omnigraph.write.validate.messages import show, wrong_type
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
     from omnigraph.merge.three_way import TableMerge
 
 
-def check_answers(catalog: Catalog, resolutions: Resolutions) -> None:
-    """Refuse answers about tables that do not exist, and rows with properties that their type does not have."""
-    for (table_key, row_id), answer in (resolutions.rows or {}).items():
-        type_ = catalog.table(table_key)
-        if type_ is None:
-            hint = did_you_mean(table_key, [known.table_key for known in catalog.types()])
-            raise BadRequest(
-                f"a resolution is about ({table_key!r}, {row_id!r}): the graph has no table `{table_key}`"
-                f"{'; ' + hint if hint else ''}"
-            )
-        if isinstance(answer, dict):
-            _check_names(type_, row_id, answer)
+def checked_answers(catalog: Catalog, resolutions: Resolutions) -> Resolutions:
+    """The answers with their values as they are stored. `BadRequest` for a table, property or value that cannot be."""
+    rows = resolutions.rows or {}
+    return replace(resolutions, rows={key: _checked_answer(catalog, *key, answer) for key, answer in rows.items()})
+
+
+def _checked_answer(catalog: Catalog, table_key: str, row_id: str, answer: Resolution) -> Resolution:
+    type_ = catalog.table(table_key)
+    if type_ is None:
+        known = [known.table_key for known in catalog.types()]
+        hint = did_you_mean(table_key, known) or did_you_mean(f"node:{table_key}", known)
+        raise BadRequest(
+            f"a resolution is about ({table_key!r}, {row_id!r}): the graph has no table `{table_key}`"
+            f"{'; ' + hint if hint else ''}"
+        )
+    if not isinstance(answer, dict):
+        return answer
+    return {name: _checked_value(type_, row_id, name, value) for name, value in answer.items()}
+
+
+def _checked_value(type_: GraphType, row_id: str, name: str, value: Any) -> Any:
+    """A value of an answer, by the rules for values that are loaded: nothing is cast in silence."""
+    about = f"the row given for {type_.table_key} `{row_id}`"
+    known = compared_columns(type_)
+    if name not in known:
+        hint = did_you_mean(name, list(known))
+        raise BadRequest(f"{about}: {type_.name} has no property `{name}`{'; ' + hint if hint else ''}")
+    property_ = type_.by_name.get(name)
+    try:
+        found = to_id(value) if property_ is None else to_value(property_.type, value)
+    except BadValue as problem:
+        expected = "text" if property_ is None else property_.type
+        raise BadRequest(f"{about}: {wrong_type(name, expected, value, problem.why)}") from None
+    if name == "id" and found != row_id:
+        raise BadRequest(f"{about} has the id {show(value)}; leave it out, since an id cannot be changed")
+    return found
 
 
 def given_rows(store: GraphStore, table: TableMerge) -> pa.Table | None:
@@ -46,22 +72,19 @@ def given_rows(store: GraphStore, table: TableMerge) -> pa.Table | None:
     known: dict[str, dict[str, Any]] = {}
     for pin in (table.source, table.target):
         for piece in whole_rows(store, table_of(pin), table.type, ids):
-            known |= {row["id"]: row for row in piece.to_pylist()}
+            known |= {row["id"]: _as_stored(table.type, row) for row in piece.to_pylist()}
     rows = [{**known.get(id_, {}), **table.given[id_], "id": id_} for id_ in ids.to_pylist()]
-    return _checked(table.type, rows)
+    return _whole(table.type, rows)
 
 
-def _checked(type_: GraphType, rows: list[dict[str, Any]]) -> pa.Table:
+def _as_stored(type_: GraphType, row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, **{p.name: to_value(p.type, row[p.name]) for p in type_.properties}}
+
+
+def _whole(type_: GraphType, rows: list[dict[str, Any]]) -> pa.Table:
     schema = working_schema(type_)
-    columns = []
-    for field in schema:
-        try:
-            columns.append(pa.array([row.get(field.name) for row in rows], field.type))
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise BadRequest(
-                f"a row given for {type_.table_key} has a value for `{field.name}` that does not fit {field.type}"
-            ) from error
-    table = pa.Table.from_arrays(columns, schema=schema) if rows else empty_rows(type_)
+    columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
+    table = pa.Table.from_arrays(columns, schema=schema)
     if type_.key:
         for id_, derived in zip(table["id"].to_pylist(), derived_ids(type_, table).to_pylist()):
             if id_ != derived:
@@ -70,14 +93,3 @@ def _checked(type_: GraphType, rows: list[dict[str, Any]]) -> pa.Table:
                     "cannot be changed: delete the row and insert another one"
                 )
     return table
-
-
-def _check_names(type_: GraphType, row_id: str, answer: Mapping[str, Any]) -> None:
-    known = compared_columns(type_)
-    for name in answer:
-        if name not in known:
-            hint = did_you_mean(name, list(known))
-            raise BadRequest(
-                f"the row given for {type_.table_key} `{row_id}`: {type_.name} has no property `{name}`"
-                f"{'; ' + hint if hint else ''}"
-            )

@@ -22,7 +22,7 @@ from omnigraph.ledger.values import MAIN, GraphCommit, Snapshot, WriterKind
 from omnigraph.merge.bases import base_snapshots
 from omnigraph.merge.changes import EntityChange, TypeCount
 from omnigraph.merge.conflicts import MergeConflict, Resolutions, described
-from omnigraph.merge.given import check_answers
+from omnigraph.merge.given import checked_answers
 from omnigraph.merge.graph_conflicts import graph_conflicts
 from omnigraph.merge.placement import IN_PROCESS, Placement
 from omnigraph.merge.planned import PlannedChanges
@@ -172,6 +172,8 @@ def decide(
             f"merge: `{source.branch.name}` and `{target.branch.name}` have different schemas; make a new branch from "
             f"`{target.branch.name}` and bring the changes there"
         )
+    catalog = store.catalog(target.schema_digest)
+    answers = checked_answers(catalog, resolutions)
     ours, theirs = target.head.graph_commit_id, source.head.graph_commit_id
     for state in (source, target):
         known_history(store, store.manifest.read(state.branch))
@@ -183,17 +185,15 @@ def decide(
     tables: dict[str, TableMerge] = {}
     conflicts: list[MergeConflict] = []
     reads: set[str] = set()
-    catalog = store.catalog(target.schema_digest)
-    check_answers(catalog, resolutions)
     for type_ in catalog.types():
-        merged = merge_table(store, type_, bases, source, target, resolutions, placement)
+        merged = merge_table(store, type_, bases, source, target, answers, placement)
         if merged is None:
             continue
         reads.add(type_.table_key)
         conflicts += merged.conflicts
         if not merged.is_empty:
             tables[type_.table_key] = merged
-    if outcome is Outcome.FAST_FORWARD and not resolutions.rows:
+    if outcome is Outcome.FAST_FORWARD and not answers.rows:
         # The result is the state of the source, which is valid, as long as nothing at all changes on the target.
         return Decision(outcome, tuple(bases), tables, tuple(conflicts), frozenset(target.tables))
     changes = {key: row_changes(store, merged) for key, merged in tables.items()}
