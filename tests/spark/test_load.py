@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -184,6 +186,31 @@ def test_a_load_whose_tasks_always_fail_leaves_nothing(spark: Any, store: GraphS
     assert store.snapshot().head == head
     assert data_files(store) == set()
     assert load(spark, store, write_people(tmp_path / "a.jsonl"), mode="append").rows_loaded == 343
+
+
+def test_a_cancelled_load_leaves_nothing_even_of_tasks_that_write_on(
+    spark: Any, store: GraphStore, tmp_path: Path
+) -> None:
+    data = write_people(tmp_path / "a.jsonl")
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            load(spark, store, data, mode="append")
+        except BaseException as failure:
+            failures.append(failure)
+
+    with worker_environment(spark, OMNIGRAPH_FAILPOINTS="spark.load.before_write=sleep:1;spark.load.written=sleep:9"):
+        thread = threading.Thread(target=work)
+        thread.start()
+        while not spark.sparkContext.statusTracker().getActiveJobsIds():
+            time.sleep(0.02)
+        time.sleep(0.5)
+        spark.sparkContext.cancelAllJobs()
+        thread.join()
+    assert [type(failure) for failure in failures] == [SparkJobFailed]
+    time.sleep(1.5)
+    assert data_files(store) == set()
 
 
 def test_a_refused_load_leaves_no_fragment(spark: Any, store: GraphStore, tmp_path: Path, small_splits: None) -> None:

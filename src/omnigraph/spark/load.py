@@ -47,6 +47,9 @@ FEW_ADDRESSES = 200_000
 CANCEL_SECONDS = 20.0
 """How long a failed load waits for its tasks to end before it looks for what they left."""
 
+KILL_MARGIN = 1.0
+"""How long a worker of a killed task may take to be gone after Spark kills it, in seconds."""
+
 _CLOCK_SKEW = timedelta(seconds=2)
 _logger = logging.getLogger("omnigraph.spark")
 
@@ -125,9 +128,13 @@ class _Load:
     def prepare(self, counts: dict[str, int]) -> WriteIntent | None:
         """Run the job and stage what it wrote; None when it changes nothing."""
         lines = {pin.table_key: self._write.line(pin) for pin in self._pins()}
-        reports: list[TaskReport] = []
         try:
             reports = self._run_until_whole(lines)
+        except BaseException:
+            self._stop(were_running=True)
+            self._sweep(lines, [])
+            raise
+        try:
             violations = self._located(reports)
             for report in reports:
                 for table_key, rows in report.rows.items():
@@ -135,8 +142,7 @@ class _Load:
             violations.raise_if_any("the load")
             writes = self._staged(lines, reports)
         except BaseException:
-            self._job.cancel()
-            self._wait_for_tasks()
+            self._stop(were_running=False)
             self._forget(lines, reports)
             self._sweep(lines, [])
             raise
@@ -250,6 +256,16 @@ class _Load:
                     return True
         return False
 
+    def _stop(self, *, were_running: bool) -> None:
+        """End the job, so that nothing is written any more. A JVM that is gone has ended it already."""
+        self._job.cancel()
+        try:
+            self._wait_for_tasks()
+            if were_running:
+                self._wait_for_workers()
+        except Exception as error:
+            _logger.debug("the end of the tasks was not seen: %s", error)
+
     def _wait_for_tasks(self) -> None:
         """Until no task of this job can write any more, for a bounded time."""
         tracker = self._session.sparkContext.statusTracker()
@@ -259,6 +275,13 @@ class _Load:
             if not jobs:
                 return
             time.sleep(0.05)
+
+    def _wait_for_workers(self) -> None:
+        """Until the Python workers of killed tasks, which nobody can see, have been killed too."""
+        context = self._session.sparkContext
+        wait = context.getConf().get("spark.python.task.killTimeout", "2s")
+        parsed = context._jvm.org.apache.spark.network.util.JavaUtils.timeStringAsMs(wait)
+        time.sleep(parsed / 1000 + KILL_MARGIN)
 
     def _sweep(self, lines: Mapping[str, TableVersion], reports: list[TaskReport]) -> None:
         """Remove files that attempts of this load left and nobody reported.

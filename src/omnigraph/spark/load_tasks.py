@@ -37,6 +37,7 @@ from omnigraph.write.validate.changes import RECORD, SOURCE, TableChange
 from omnigraph.write.validate.collector import ViolationCollector
 from omnigraph.write.validate.values import check_values
 
+declare("spark.load.before_write", "in a task of a load, before it writes what it has decoded")
 declare("spark.load.written", "in a task of a load, after it has written fragments and before it reports them")
 declare("spark.load.written.first", "the same place, in the first attempt at a task only")
 declare("spark.load.written.first_task", "the same place, in the first attempt at the first task only")
@@ -113,6 +114,7 @@ def adding_messages(
             yield from key_messages(context, type_, keys, own_ids=own_ids, position=position)
             if not done.violations and rows.count:
                 writer.put(rows.table_key, rows.table)
+        failpoint("spark.load.before_write")
         if not done.violations:
             writer.flush()
         _written()

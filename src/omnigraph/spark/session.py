@@ -85,6 +85,7 @@ def common_settings() -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
+        "spark.python.task.killTimeout": "500ms",
         "spark.python.daemon.module": "omnigraph.spark.worker_daemon",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_log_settings().as_uri()}",
     }
