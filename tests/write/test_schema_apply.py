@@ -124,6 +124,8 @@ def test_a_constraint_that_the_data_breaks_is_refused_with_the_rows(store: Graph
         apply_schema(store, PEOPLE.replace("city: String?", "city: String?\n @range(age, 0..150)"))
     assert refused.value.counts == {"range": 1}
     assert refused.value.violations[0].row_id == "b"
+    assert refused.value.details["codes"] == ["OG-AC-102"]
+    assert 'node:Person "b": `age` must lie in 0..150, not 200' in str(refused.value)
     assert store.snapshot() == before
 
 
@@ -132,7 +134,32 @@ def test_unique_and_cardinality_are_checked_against_the_data(store: GraphStore) 
     with pytest.raises(ValidationFailed) as refused:
         apply_schema(store, PEOPLE.replace("Person -> Person", "Person -> Person @card(0..1) { @unique(src, dst) }"))
     assert refused.value.counts == {"unique": 1, "cardinality": 1}
+    assert refused.value.details["codes"] == ["OG-AC-101", "OG-AC-104"]
     apply_schema(store, PEOPLE.replace("Person -> Person", "Person -> Person @card(0..2)"))
+
+
+@pytest.mark.parametrize(
+    ("added", "broken"),
+    [
+        ("level: I32 @default(3)\n @range(level, 1..5)", 0),
+        ('tag: String? @default("xy")\n @check(tag, "[a-z]+")', 0),
+        ('tag: String @default("x")\n @unique(slug, tag)', 0),
+        ('tag: String @default("x")\n @unique(city, tag)', 1),
+        ('tag: String @default("x") @unique', 2),
+        ("tag: String? @unique", 0),
+    ],
+)
+def test_a_constraint_on_a_property_that_is_added_with_it(store: GraphStore, added: str, broken: int) -> None:
+    append(
+        store, "node:Person", pa.table({"id": ["c"], "slug": ["c"], "age": pa.array([1], pa.int32()), "city": ["x"]})
+    )
+    desired = PEOPLE.replace("city: String?", f"city: String?\n{added}")
+    if not broken:
+        assert apply_schema(store, desired).commit is not None
+        return
+    with pytest.raises(ValidationFailed) as refused:
+        apply_schema(store, desired)
+    assert refused.value.counts == {"unique": broken}
 
 
 def test_an_unsupported_change_names_its_code_and_changes_nothing(store: GraphStore) -> None:

@@ -279,7 +279,10 @@ class _Planner:
                 reason = f"the key cannot become ({', '.join(new.key)}), since ids are derived from it"
                 yield self._refuse(new, new.name, reason, "OG-MF-107", self._rows(old) is None)
         kept_ids = {p.id for p in old.properties}
-        fresh = {p.name for p in new.properties if p.id not in kept_ids and not p.has_default}
+        added = [p for p in new.properties if p.id not in kept_ids]
+        # Rows have a null there, or the default, of which compiling has seen that it is in bounds.
+        null_in_rows = {p.name for p in added if p.default is None}
+        in_bounds = {p.name for p in added}
         before = dict.fromkeys(_constraints_of(old, renamed))
         after = dict.fromkeys(_constraints_of(new, {}))
         bounds_before = {_bounded_thing(constraint): constraint for constraint in before}
@@ -291,7 +294,8 @@ class _Planner:
             if replaced is not None and _allows(constraint, replaced):
                 changes.append(f"wider {constraint_text(constraint)}")
             else:
-                needs_check = not self._empty(old) and not (_named(constraint) & fresh)
+                holds = null_in_rows if isinstance(constraint, Key | Unique) else in_bounds
+                needs_check = not self._empty(old) and not (_named(constraint) & holds)
                 yield AddConstraint(new.table_key, new.id, constraint, needs_check)
         gone = (c for c in before if c not in after and _bounded_thing(c) not in bounds_after)
         changes.extend(f"no {constraint_text(constraint)}" for constraint in gone)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.errors import Violation
+from omnigraph.errors import ValidationFailed, Violation
 from omnigraph.ledger.store import GraphStore
 from omnigraph.ledger.values import Snapshot
 from omnigraph.schema.catalog import Cardinality, Catalog, Check, GraphType, Range
@@ -18,6 +18,13 @@ from omnigraph.write.schema_facts import pinned
 from omnigraph.write.validate import messages
 from omnigraph.write.validate.collector import Kind, ViolationCollector
 from omnigraph.write.validate.values import Finding, find_failed_checks, find_out_of_range
+
+_CODES: Mapping[str, str] = {
+    Kind.UNIQUE: "OG-AC-101",
+    Kind.RANGE: "OG-AC-102",
+    Kind.CHECK: "OG-AC-103",
+    Kind.CARDINALITY: "OG-AC-104",
+}
 
 
 def check_constraints(
@@ -31,7 +38,22 @@ def check_constraints(
             old = before[step.type_id]
             table = pinned(base.pin(old.table_key))
             _check(store, table, _Names(old, desired.table(step.table_key)), step, violations)
-    violations.raise_if_any("the data that is there")
+    if violations:
+        raise _refused(violations)
+
+
+def _refused(violations: ViolationCollector) -> ValidationFailed:
+    """Which rules the rows break, by code, how many rows do, and the first few of them by name."""
+    counts = violations.counts
+    codes = [_CODES[kind] for kind in counts]
+    found = ", ".join(f"{count} {kind} [{_CODES[kind]}]" for kind, count in counts.items())
+    lines = [f"schema apply: the data that is there breaks rules of the new schema, nothing was changed: {found}"]
+    for violation in violations.violations:
+        row = f" {messages.show(violation.row_id)}" if violation.row_id is not None else ""
+        lines.append(f"  {violation.table_key}{row}: {violation.message}")
+    error = ValidationFailed("\n".join(lines), violations.violations, counts)
+    error.details["codes"] = codes
+    return error
 
 
 class _Names:
@@ -41,6 +63,8 @@ class _Names:
         assert new is not None
         before = {p.id: p.name for p in old.properties}
         self._before = {p.name: before[p.id] for p in new.properties if p.id in before}
+        self.defaults = {p.name: p.default for p in new.properties if p.id not in before}
+        """What rows have in properties that are added now."""
 
     def column(self, name: str) -> str:
         return self._before.get(name, name)
@@ -57,8 +81,7 @@ def _check(
             for finding in _value_findings(constraint, values):
                 _add(violations, step.table_key, batch.column("id"), finding)
     elif isinstance(constraint, Unique | Key):
-        columns = [names.column(name) for name in constraint.properties]
-        _check_unique(store, table, columns, constraint.properties, step.table_key, violations)
+        _check_unique(store, table, names, constraint.properties, step.table_key, violations)
     elif isinstance(constraint, Cardinality):
         _check_cardinality(store, table, constraint, step.table_key, violations)
 
@@ -85,22 +108,24 @@ def _add(violations: ViolationCollector, table_key: str, ids: pa.Array, finding:
 def _check_unique(
     store: GraphStore,
     table: TableVersion,
-    columns: Sequence[str],
-    names: Sequence[str],
+    names: _Names,
+    properties: Sequence[str],
     table_key: str,
     violations: ViolationCollector,
 ) -> None:
-    """Rows that share a tuple; a tuple with a null in it is exempt."""
-    listed = ", ".join(_quoted(column) for column in columns)
-    present = " and ".join(f"{_quoted(column)} is not null" for column in columns)
+    """Rows that share a tuple; a tuple with a null in it is exempt, and every row shares a default that is added."""
+    columns = [names.column(name) for name in properties if name not in names.defaults]
+    listed = "".join(f", {_quoted(column)}" for column in columns)
+    present = " and ".join(f"{_quoted(column)} is not null" for column in columns) or "true"
+    grouped = f"group by {listed[2:]}" if columns else ""
     query = (
-        f"select min(id) as first, max(id) as last, count(*) as n, {listed} from rows where {present} "
-        f"group by {listed} having count(*) > 1 order by first"
+        f"select min(id) as first, max(id) as last, count(*) as n{listed} from rows where {present} "
+        f"{grouped} having count(*) > 1 order by first"
     )
     for row in _relational(store, table, ["id", *columns], query):
-        values = [row[column] for column in columns]
-        message = messages.not_unique(tuple(names), values, row["first"])
-        violation = Violation(Kind.UNIQUE, table_key, message, row_id=row["last"], property=", ".join(names))
+        values = [names.defaults[name] if name in names.defaults else row[names.column(name)] for name in properties]
+        message = messages.not_unique(tuple(properties), values, row["first"])
+        violation = Violation(Kind.UNIQUE, table_key, message, row_id=row["last"], property=", ".join(properties))
         violations.add_many(Kind.UNIQUE, table_key, row["n"] - 1, [violation])
 
 
