@@ -64,6 +64,7 @@ def test_filters(graph: og.Graph) -> None:
     put(graph, "main", person("c"), person("a", age=1), knows("k", "a", "b"), city("oslo"))
     drop(graph, "main", "City", "rome", by="name")
     assert changed(graph, start, "main", kinds=["edge"]) == [("insert", "Knows", "k")]
+    assert changed(graph, start, "main", types=["knows"]) == [("insert", "Knows", "k")]
     assert changed(graph, start, "main", types=["City"]) == [("insert", "City", "oslo"), ("delete", "City", "rome")]
     assert changed(graph, start, "main", ops=["update"]) == [("update", "Person", "a")]
     assert changed(graph, start, "main", kinds=["node"], ops=["delete"]) == [("delete", "City", "rome")]
@@ -188,11 +189,25 @@ def test_what_a_schema_change_did_to_all_rows_is_no_change_of_theirs(graph: og.G
     source = source.replace("@range(age,", "@range(years,").replace("tags: [String]?", "")
     graph.apply_schema(source, allow_data_loss=False)
     assert changed(graph, start, "main") == []
+    assert changed(graph, "main", start) == []
     put(graph, "main", person("a", mood="wild"))
     (change,) = graph.diff(start, "main")
+    assert change.differing() == (("mood", "calm", "wild"),)
+    (back,) = graph.diff("main", start)
+    assert back.differing() == (("mood", "wild", "calm"),)
     assert change.before is not None
     assert change.after is not None
     assert (change.id, change.before["age"], change.after["years"], change.after["mood"]) == ("a", 1, 1, "wild")
+
+
+def test_a_type_is_found_by_every_name_that_it_has_in_the_states(graph: og.Graph) -> None:
+    put(graph, "main", person("a"))
+    start = graph.head().graph_commit_id
+    source = graph.schema_source().replace("node Person {", 'node Human @rename_from("Person") {')
+    graph.apply_schema(source.replace("Person ->", "Human ->").replace("-> Person", "-> Human"))
+    graph.load([{"type": "Human", "data": {"slug": "b"}}], mode="append")
+    for name in ("Person", "Human"):
+        assert changed(graph, start, "main", types=[name]) == [("insert", "Human", "b")]
 
 
 @pytest.mark.slow

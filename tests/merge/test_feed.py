@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import BadRequest, HistoryGap, StaleCursor
+from omnigraph.errors import BadRequest, HistoryGap, NotFound, StaleCursor
 from omnigraph.merge.changes import EntityChange
 from omnigraph.merge.feed import Page
 from tests.merge.graphs import PERSON, SCHEMA, content, drop, knows, person, put, store_of
@@ -116,6 +116,45 @@ def test_filters_keep_every_block_and_leave_changes_out(graph: og.Graph) -> None
     drop(graph, "main", "Knows", "a", by="from")
     page = graph.changes(kinds=["edge"], ops=["delete"])
     assert [found for _, found in blocks(page)] == [[], [], [("delete", "k")]]
+
+
+def test_a_filter_for_types_outlives_changes_of_the_schema(graph: og.Graph) -> None:
+    """A type that was added later, renamed or dropped is found all along the line; one that never was is refused."""
+    put(graph, "main", person("a"))
+    source = graph.schema_source()
+    graph.apply_schema(source + "node Cat { name: String @key }")
+    graph.load([{"type": "Cat", "data": {"name": "tom"}}], mode="append")
+    graph.apply_schema(source + 'node Animal @rename_from("Cat") { name: String @key }')
+    graph.load([{"type": "Animal", "data": {"name": "rex"}}], mode="append")
+    for name in ("Cat", "Animal"):
+        found = [change for _, changes in blocks(graph.changes(types=[name])) for change in changes]
+        assert found == [("insert", "tom"), ("insert", "rex")]
+    page = graph.changes(types=["Cat"])
+    graph.apply_schema(source)
+    assert [changes for _, changes in blocks(graph.changes(since=page.cursor, types=["Cat"]))] == [
+        [("delete", "rex"), ("delete", "tom")]
+    ]
+    put(graph, "main", person("b"))
+    last = graph.changes(since="now", types=["Cat"])
+    assert blocks(last) == []
+    with pytest.raises(NotFound, match="no type `Dog`"):
+        graph.changes(types=["Dog"])
+
+
+def test_a_gap_at_the_start_of_a_page_is_told_before_anything_is_given(graph: og.Graph) -> None:
+    for number in range(4):
+        put(graph, "main", person(f"p{number}"))
+    line = graph.log()[::-1]
+    pins = [store_of(graph).commits.pins(commit.graph_commit_id) for commit in line]
+    versions = [pin[PERSON].version for pin in pins[:3] if pin]
+    store_of(graph).tables.remove_versions((pins[0] or {})[PERSON].location, None, versions)
+    with pytest.raises(HistoryGap) as caught:
+        graph.changes()
+    assert caught.value.details["graph_commit_id"] == line[0].graph_commit_id
+    with pytest.raises(HistoryGap):
+        graph.changes(since=line[1].graph_commit_id)
+    assert [len(changes) for _, changes in blocks(graph.changes(since=line[3].graph_commit_id))] == [1]
+    assert [len(changes) for _, changes in blocks(graph.changes(types=["City"]))] == [0, 0, 0, 0, 0]
 
 
 def test_commits_that_changed_no_data_have_empty_blocks(graph: og.Graph) -> None:

@@ -33,8 +33,8 @@ def print_rows(changes: Iterable[EntityChange], indent: str = "") -> None:
 
 def _details(change: EntityChange) -> Iterable[str]:
     if change.before is not None and change.after is not None:
-        for name in change.changed_fields:
-            yield f"{name}: {_show(change.before.get(name))} -> {_show(change.after.get(name))}"
+        for name, old, new in change.differing():
+            yield f"{name}: {_show(old)} -> {_show(new)}"
         return
     row = change.after or change.before or {}
     for name, value in row.items():

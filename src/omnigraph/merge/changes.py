@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -14,6 +14,18 @@ class Op(StrEnum):
     INSERT = "insert"
     UPDATE = "update"
     DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPair:
+    """One field under the names that it has before and after. None: the schema of that side has no such field.
+
+    Rows of that side are taken to have `default`, the value that a row gets when the property is added.
+    """
+
+    before: str | None
+    after: str | None
+    default: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +42,28 @@ class EntityChange:
     before: dict[str, Any] | None
     after: dict[str, Any] | None
     endpoints: tuple[str, str] | None = None
+    fields: tuple[FieldPair, ...] | None = field(default=None, compare=False, repr=False)
+    """The fields that are compared, when a change of the schema lies between; otherwise they have the same names."""
 
     @property
     def changed_fields(self) -> tuple[str, ...]:
         """The names whose values differ, for an update."""
+        return tuple(name for name, _, _ in self.differing())
+
+    def differing(self) -> tuple[tuple[str, Any, Any], ...]:
+        """Each field whose values differ, for an update, with the old and the new value."""
         if self.before is None or self.after is None:
             return ()
-        names = dict.fromkeys((*self.before, *self.after))
-        return tuple(name for name in names if not _same(self.before.get(name), self.after.get(name)))
+        pairs = self.fields
+        if pairs is None:
+            pairs = tuple(FieldPair(name, name) for name in dict.fromkeys((*self.before, *self.after)))
+        found = []
+        for pair in pairs:
+            old = pair.default if pair.before is None else self.before.get(pair.before)
+            new = pair.default if pair.after is None else self.after.get(pair.after)
+            if not _same(old, new):
+                found.append((pair.after or pair.before or "", old, new))
+        return tuple(found)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""

@@ -6,7 +6,7 @@ are found from lineage and compared one by one; a rewrite that changed no value 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +16,10 @@ from omnigraph.errors import BadRequest, HistoryGap
 from omnigraph.ledger.snapshots import find_type, table_of
 from omnigraph.ledger.values import Snapshot, TablePin
 from omnigraph.merge.candidates import CANDIDATES, collect_candidates
-from omnigraph.merge.changes import EntityChange, Op, TypeCount
+from omnigraph.merge.changes import EntityChange, FieldPair, Op, TypeCount
 from omnigraph.merge.engine import row_engine
 from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
-from omnigraph.merge.rows import Side, changed_by_lineage, changes_sql, exact_changes
+from omnigraph.merge.rows import Side, changed_by_lineage, changes_sql, exact_changes, matched_fields
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.values import TableVersion
@@ -33,11 +33,16 @@ PARTS_PER_WAVE = 16
 
 @dataclass(frozen=True, slots=True)
 class DiffFilter:
-    """What of a difference to show; empty means everything. `kinds` are node and edge, `types` are names of types."""
+    """What of a difference to show; empty means everything. `kinds` are node and edge, `types` are names of types.
+
+    A type goes by any name that it has in the states that are compared. `type_ids` are the stable ids behind `types`,
+    where a longer history than two states was looked at.
+    """
 
     kinds: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
     ops: frozenset[str] = frozenset()
+    type_ids: frozenset[str] | None = None
 
     @classmethod
     def of(
@@ -51,10 +56,6 @@ class DiffFilter:
             if value not in tuple(Op):
                 raise BadRequest(f"`{value}` is no operation of a difference: use insert, update or delete")
         return cls(frozenset(kinds or ()), frozenset(types or ()), frozenset(ops or ()))
-
-    def wants(self, kind: str, name: str) -> bool:
-        """Whether a type is looked at at all."""
-        return (not self.kinds or kind in self.kinds) and (not self.types or name in self.types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ class TablePair:
     type: GraphType
     left: Side
     right: Side
+    fields: tuple[FieldPair, ...] | None = None
 
 
 def diff(
@@ -96,7 +98,7 @@ def diff(
     for pair in changed_tables(store, left, right, wanted):
         for batch in _readable(store, pair, left, right, placement):
             for row in batch.to_pylist():
-                change = _change(pair.type, row)
+                change = _change(pair, row)
                 if not wanted.ops or change.op in wanted.ops:
                     yield change
 
@@ -130,9 +132,7 @@ def changed_tables(
     """The tables whose published versions differ, matched by their stable ids: nodes before edges, then by name."""
     wanted = only or DiffFilter()
     before, after = store.catalog(left.schema_digest), store.catalog(right.schema_digest)
-    for name in wanted.types:
-        if before.node(name) is None and before.edge(name) is None:
-            find_type(after, name)
+    type_ids = wanted.type_ids if wanted.type_ids is not None else find_type_ids(wanted.types, [after, before])
     left_pins = {pin.type_id: pin for pin in left.tables.values()}
     right_pins = {pin.type_id: pin for pin in right.tables.values()}
     pairs = []
@@ -142,8 +142,19 @@ def changed_tables(
             continue
         pairs.append(_pair(before, after, old, new))
     for pair in sorted(pairs, key=lambda pair: (pair.type.kind == "edge", pair.type.name)):
-        if wanted.wants(pair.type.kind, pair.type.name):
+        if wanted.kinds and pair.type.kind not in wanted.kinds:
+            continue
+        if not wanted.types or pair.type.id in type_ids:
             yield pair
+
+
+def find_type_ids(names: Collection[str], catalogs: Sequence[Catalog]) -> frozenset[str]:
+    """The stable ids of the types of these names in any of the schemas. `NotFound` for a name that none of them has."""
+    found: set[str] = set()
+    for name in names:
+        types = [type_ for catalog in catalogs for type_ in (catalog.node(name), catalog.edge(name)) if type_]
+        found.update(type_.id for type_ in types or [find_type(catalogs[0], name)])
+    return frozenset(found)
 
 
 def table_changes(store: GraphStore, pair: TablePair, placement: Placement = IN_PROCESS) -> Iterator[pa.RecordBatch]:
@@ -153,7 +164,7 @@ def table_changes(store: GraphStore, pair: TablePair, placement: Placement = IN_
         wanted = None
         if left is not None and right is not None:
             if changed_by_lineage(store, engine, pair.left, pair.right, placement):
-                yield from engine.batches(f"{changes_sql(pair.left.type, pair.right.type)} order by id")
+                yield from engine.batches(f"{changes_sql(pair.left, pair.right)} order by id")
                 return
             found = collect_candidates(store, engine, [(left, right)])
             if found == 0:
@@ -199,7 +210,7 @@ def _readable(
         yield from table_changes(store, pair, placement)
     except TableNotFound as error:
         for side, snapshot in ((pair.left, left), (pair.right, right)):
-            if side.table is not None and not _is_there(store, side.table):
+            if side.table is not None and not is_there(store, side.table):
                 raise HistoryGap(
                     f"the version of {side.type.table_key} at commit {snapshot.head.graph_commit_id} has been removed "
                     "by cleanup, so what differs cannot be told",
@@ -208,7 +219,8 @@ def _readable(
         raise
 
 
-def _is_there(store: GraphStore, table: TableVersion) -> bool:
+def is_there(store: GraphStore, table: TableVersion) -> bool:
+    """Whether a version of a table can be read."""
     try:
         store.tables.count(table)
     except TableNotFound:
@@ -225,14 +237,13 @@ def _pair(before: Catalog, after: Catalog, old: TablePin | None, new: TablePin |
     new_type = after.table(new.table_key) if new else None
     shown = new_type or old_type
     assert shown is not None
-    return TablePair(
-        shown,
-        Side(table_of(old) if old else None, old_type or shown),
-        Side(table_of(new) if new else None, new_type or shown),
-    )
+    left = Side(table_of(old) if old else None, old_type or shown, before.next_id)
+    right = Side(table_of(new) if new else None, new_type or shown, after.next_id)
+    return TablePair(shown, left, right, matched_fields(left, right))
 
 
-def _change(type_: GraphType, row: dict[str, Any]) -> EntityChange:
-    shown = row["after"] or row["before"]
+def _change(pair: TablePair, row: dict[str, Any]) -> EntityChange:
+    old, new, type_ = row["before"], row["after"], pair.type
+    shown = new or old
     endpoints = (shown["src"], shown["dst"]) if type_.kind == "edge" else None
-    return EntityChange(type_.kind, type_.name, row["id"], Op(row["op"]), row["before"], row["after"], endpoints)
+    return EntityChange(type_.kind, type_.name, row["id"], Op(row["op"]), old, new, endpoints, pair.fields)

@@ -9,20 +9,20 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from omnigraph.errors import BadRequest, HistoryGap, StaleCursor
 from omnigraph.ledger.completion import known_history
-from omnigraph.ledger.history import first_parents
+from omnigraph.ledger.history import CommitGraph, first_parents
 from omnigraph.ledger.names import is_commit_id
 from omnigraph.ledger.snapshots import of_commit
-from omnigraph.ledger.values import BranchRef, GraphCommit
+from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot
 from omnigraph.merge.changes import EntityChange
-from omnigraph.merge.diff import DiffFilter, diff
+from omnigraph.merge.diff import DiffFilter, changed_tables, diff, find_type_ids, is_there
 from omnigraph.storage.lance_errors import TableNotFound
 
 if TYPE_CHECKING:
@@ -83,21 +83,53 @@ def changes(
             raise BadRequest("the limit of a page of changes is at least 1")
         fresh = fresh[:limit]
     last = fresh[-1].graph_commit_id if fresh else after
+    if wanted.types:
+        wanted = replace(wanted, type_ids=_type_ids(store, graph, state.head, wanted.types))
+    _refuse_gap(store, fresh, wanted)
     return Page(_blocks(store, branch, fresh, wanted), _encode(store, branch, wanted, last))
+
+
+def _type_ids(store: GraphStore, graph: CommitGraph, head: GraphCommit, names: Collection[str]) -> frozenset[str]:
+    """The types behind names that they have now or had at any time, so that a filter outlives renames and drops."""
+    commits = (graph.get(commit_id) for commit_id in graph.ids())
+    digests = dict.fromkeys([head.schema_digest, *(commit.schema_digest for commit in commits if commit)])
+    return find_type_ids(names, [store.catalog(digest) for digest in digests])
+
+
+def _refuse_gap(store: GraphStore, commits: list[GraphCommit], only: DiffFilter) -> None:
+    """`HistoryGap` at once when the first changes of a page are gone: cleanup removes the oldest states first."""
+    first = next((commit for commit in commits if commit.parent_commit_id is not None), None)
+    if first is None:
+        return
+    before, after = _states(store, first)
+    for pair in changed_tables(store, before, after, only):
+        for side, state in ((pair.left, before), (pair.right, after)):
+            if side.table is not None and not is_there(store, side.table):
+                raise _gap(state.head.graph_commit_id)
 
 
 def commit_changes(store: GraphStore, commit: GraphCommit, only: DiffFilter | None = None) -> Iterator[EntityChange]:
     """What one commit changed against its first parent. The first commit of a graph changed nothing: it was empty."""
     if commit.parent_commit_id is None:
         return
+    before, after = _states(store, commit)
+    try:
+        yield from diff(store, before, after, only)
+    except (HistoryGap, TableNotFound) as error:
+        gone = error.details.get("graph_commit_id") if isinstance(error, HistoryGap) else None
+        raise _gap(gone or commit.graph_commit_id) from error
+
+
+def _states(store: GraphStore, commit: GraphCommit) -> tuple[Snapshot, Snapshot]:
+    """The states before and after a commit; a gap when one cannot be read any more."""
+    assert commit.parent_commit_id is not None
     parent = store.commits.get(commit.parent_commit_id)
     if parent is None:
         raise _gap(commit.parent_commit_id)
     try:
-        yield from diff(store, of_commit(store, parent), of_commit(store, commit), only)
-    except (HistoryGap, TableNotFound) as error:
-        gone = error.details.get("graph_commit_id") if isinstance(error, HistoryGap) else None
-        raise _gap(gone or commit.graph_commit_id) from error
+        return of_commit(store, parent), of_commit(store, commit)
+    except HistoryGap as error:
+        raise _gap(error.details["graph_commit_id"]) from error
 
 
 def _blocks(

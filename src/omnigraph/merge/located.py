@@ -16,7 +16,7 @@ from omnigraph.merge.engine import RowEngine
 from omnigraph.merge.images import blob_columns
 from omnigraph.merge.lineage import ADDRESS, LINEAGE_ENDS, ROW, LineageRows, lineage_of
 from omnigraph.merge.placement import IN_PROCESS, Placement
-from omnigraph.merge.rows import changes_sql, quoted, struct_sql
+from omnigraph.merge.rows import Side, changes_sql, quoted, struct_sql
 from omnigraph.schema.catalog import GraphType
 from omnigraph.schema.types import EnumType, ScalarType
 from omnigraph.storage.values import TableVersion
@@ -82,8 +82,8 @@ def collect_by_lineage(
         return None
     rows.add_rows("l")
     rows.add_rows("r")
-    also = f", r.{ROW} as {SOURCE_ROW}"
-    engine.execute(f"create temp table changed as {changes_sql(type_, type_, also)}")
+    sides = Side(base, type_), Side(source, type_)
+    engine.execute(f"create temp table changed as {changes_sql(*sides, f', r.{ROW} as {SOURCE_ROW}')}")
     rows.add_new_by_ids("t", target, "changed")
     rows.add_rows("t")
     engine.execute(

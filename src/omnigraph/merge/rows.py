@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from omnigraph.merge.changes import FieldPair
 from omnigraph.merge.engine import BATCH_ROWS, RowEngine
 from omnigraph.merge.images import blob_columns, compared_columns, image_schema, images
 from omnigraph.merge.lineage import LINEAGE_ENDS, LineageRows, lineage_of
 from omnigraph.merge.placement import IN_PROCESS, Placement
+from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.catalog import GraphType, Property
 from omnigraph.storage.constants import SCAN_SHARE
 from omnigraph.storage.values import TableVersion
+from omnigraph.write.schema_tables import default_scalar
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -26,10 +29,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One version of a table with the schema it is read with. None as a version: the table does not exist there."""
+    """One version of a table with the schema it is read with. None as a version: the table does not exist there.
+
+    `next_id` is the counter of that schema: ids from there on were given out by later schemas.
+    """
 
     table: TableVersion | None
     type: GraphType
+    next_id: int = 0
+
+    def older_than(self, property_: Property) -> bool:
+        """Whether a property that is not there was added after this schema, and not dropped by it."""
+        return int(property_.id[1:]) >= self.next_id
 
 
 def exact_changes(
@@ -41,7 +52,7 @@ def exact_changes(
     """
     add_images(store, engine, "l", left, wanted)
     add_images(store, engine, "r", right, wanted)
-    yield from engine.batches(f"{changes_sql(left.type, right.type)} order by id")
+    yield from engine.batches(f"{changes_sql(left, right)} order by id")
 
 
 def changed_by_lineage(
@@ -91,13 +102,13 @@ def add_images(store: GraphStore, engine: RowEngine, name: str, side: Side, want
     engine.execute(f"create temp view {name} as select * from {name}_rows semi join {wanted} using (id)")
 
 
-def changes_sql(left: GraphType, right: GraphType, also: str = "") -> str:
+def changes_sql(left: Side, right: Side, also: str = "") -> str:
     """The query that joins the relations `l` and `r` and keeps what differs. `also` names further columns of theirs."""
     op = "case when l.id is null then 'insert' when r.id is null then 'delete' else 'update' end"
     return (
         f"select coalesce(l.id, r.id) as id, {op} as op, "
-        f"case when l.id is not null then {struct_sql('l', left)} end as before, "
-        f"case when r.id is not null then {struct_sql('r', right)} end as after{also} "
+        f"case when l.id is not null then {struct_sql('l', left.type)} end as before, "
+        f"case when r.id is not null then {struct_sql('r', right.type)} end as after{also} "
         f"from l full outer join r on l.id = r.id "
         f"where l.id is null or r.id is null or not ({equal_sql('l', left, 'r', right)})"
     )
@@ -109,19 +120,45 @@ def struct_sql(alias: str, type_: GraphType) -> str:
     return f"struct_pack({', '.join(parts)})"
 
 
-def equal_sql(left_alias: str, left: GraphType, right_alias: str, right: GraphType) -> str:
-    """Whether two rows are equal. Properties are matched by their stable ids, so a rename is no change.
-
-    What a schema change did to all rows is no change of theirs: a property that only the right side has is compared
-    with the value that rows got when it was added, and one that only the left side has is not compared.
-    """
-    pairs = [(f"{left_alias}.{end}", f"{right_alias}.{end}") for end in ("src", "dst") if left.kind == "edge"]
-    before = {p.id: p for p in left.properties}
-    for property_ in right.properties:
-        old = before.get(property_.id)
-        old_value = _fill(property_) if old is None else f"{left_alias}.{quoted(old.name)}"
-        pairs.append((old_value, f"{right_alias}.{quoted(property_.name)}"))
+def equal_sql(left_alias: str, left: Side, right_alias: str, right: Side) -> str:
+    """Whether two rows are equal."""
+    ends = ("src", "dst") if left.type.kind == "edge" else ()
+    pairs = [(f"{left_alias}.{end}", f"{right_alias}.{end}") for end in ends]
+    for old, new in matched_properties(left, right):
+        old_value = f"{left_alias}.{quoted(old.name)}" if old else _fill(new)
+        pairs.append((old_value, f"{right_alias}.{quoted(new.name)}" if new else _fill(old)))
     return " and ".join(f"{a} is not distinct from {b}" for a, b in pairs) or "true"
+
+
+def matched_properties(left: Side, right: Side) -> Iterator[tuple[Property | None, Property | None]]:
+    """The properties that are compared. They are matched by their stable ids, so a rename is no change.
+
+    What a schema change did to all rows is no change of theirs, in whichever direction it is looked at: a property that
+    one side does not have yet (None) is compared with the value that rows got when it was added, and one that a side
+    has no longer is not compared.
+    """
+    before = {p.id: p for p in left.type.properties}
+    after = {p.id for p in right.type.properties}
+    for property_ in right.type.properties:
+        old = before.get(property_.id)
+        if old is not None or left.older_than(property_):
+            yield old, property_
+    for property_ in left.type.properties:
+        if property_.id not in after and right.older_than(property_):
+            yield property_, None
+
+
+def matched_fields(left: Side, right: Side) -> tuple[FieldPair, ...] | None:
+    """The fields that are compared, by name; None when both sides have the same."""
+    if left.type.properties == right.type.properties:
+        return None
+    ends = ("src", "dst") if left.type.kind == "edge" else ()
+    found = [FieldPair(end, end) for end in ends]
+    for old, new in matched_properties(left, right):
+        only = new if old is None else old if new is None else None
+        default = default_scalar(only, arrow_type(only.type)).as_py() if only is not None else None
+        found.append(FieldPair(old.name if old else None, new.name if new else None, default))
+    return tuple(found)
 
 
 def quoted(name: str) -> str:
@@ -129,8 +166,8 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _fill(property_: Property) -> str:
-    if not property_.has_default or property_.default is None:
+def _fill(property_: Property | None) -> str:
+    if property_ is None or property_.default is None:
         return "null"
     if isinstance(property_.default, str):
         return "'" + property_.default.replace("'", "''") + "'"

@@ -221,7 +221,7 @@ def _collect(
     add_images(store, engine, "l", Side(table_of(base) if base else None, type_), wanted)
     add_images(store, engine, "r", Side(table_of(source), type_), wanted)
     # With several bases any row that one of them holds differently may matter: keep all candidates.
-    changed = _all_sql(type_) if len(bases) > 1 else changes_sql(type_, type_)
+    changed = _all_sql(type_) if len(bases) > 1 else changes_sql(Side(None, type_), Side(None, type_))
     engine.execute(f"create temp table changed as {changed}")
     if len(bases) == 1 and _same(base, target):
         engine.execute("create temp view differing as select id, before as b, after as s, before as t from changed")
