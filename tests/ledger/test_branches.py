@@ -189,6 +189,32 @@ def test_what_a_merge_base_of_live_branches_needs_is_kept(graph):
     assert people(graph, "again") == ["shared"]
 
 
+def test_what_an_unlogged_merge_base_of_live_branches_needs_is_kept(graph):
+    branches.create_branch(graph, "b")
+    branches.create_branch(graph, "d")
+    shared = add_people(graph, "shared", branch="b")
+    kept = forks(graph)
+    publish_move(graph, merged_parent_commit_id=shared.graph_commit_id)
+    with active("publish.after", "raise"), pytest.raises(FailpointError):
+        publish_move(graph, branch="d", merged_parent_commit_id=shared.graph_commit_id)
+    branches.delete_branch(graph, "b")
+    assert forks(graph) == kept
+
+
+def test_deleting_a_merged_branch_reads_no_manifest_of_the_others(graph, path):
+    branches.create_branch(graph, "b")
+    commit = add_people(graph, "bob", branch="b")
+    publish_move(graph, merged_parent_commit_id=commit.graph_commit_id)
+    for number in range(3):
+        branches.create_branch(graph, f"other/{number}")
+        publish_move(graph, branch=f"other/{number}")
+    fresh = open_store(path)
+    with counted(fresh) as calls:
+        branches.delete_branch(fresh, "b")
+    assert calls[f"open {MANIFEST}"] == 1
+    assert forks(graph) == []
+
+
 def test_what_a_tag_names_is_kept(graph):
     branches.create_branch(graph, "b")
     commit = add_people(graph, "bob", branch="b")
@@ -232,7 +258,7 @@ def test_a_source_is_not_deleted_while_a_branch_is_being_made_from_it(graph, pat
         making = threading.Thread(target=branches.create_branch, args=(graph, "c", "b"))
         making.start()
         wait_for(Path(f"{gate}.reached"))
-        # It passes its first look at the descendants and waits for the window.
+        # It waits for the window, and looks at the descendants in there.
         deleting = threading.Thread(target=delete)
         deleting.start()
         time.sleep(0.3)

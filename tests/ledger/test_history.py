@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from omnigraph.ledger.history import (
     CommitGraph,
     ancestors,
-    bases_of_heads,
     changed_data_since,
     first_parents,
     is_ancestor,
@@ -88,16 +87,6 @@ def test_changed_data_since_sees_through_layout_commits_and_merges():
     g.add(commit("s", "a"))
     g.add(commit("m", "o", "s", data=False))
     assert changed_data_since(g, "m", "o") is True
-
-
-def test_bases_of_heads_covers_every_pair():
-    g = graph(("a",), ("b", "a"), ("x", "a"), ("y", "b"), ("z", "b"))
-    assert bases_of_heads(g, ["x", "y", "z"]) == {"a", "b"}
-
-
-def test_bases_of_heads_covers_the_bases_of_a_criss_cross_and_their_own_base():
-    g = graph(("root",), ("a", "root"), ("b", "root"), ("c", "a", "b"), ("d", "b", "a"))
-    assert bases_of_heads(g, ["c", "d"]) == {"a", "b", "root"}
 
 
 def test_made_from_follows_merges():

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,9 @@ from omnigraph.errors import BadRequest, Conflict, HistoryGap, NotFound, OmniGra
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger import completion, snapshots
 from omnigraph.ledger.attempts import WRITER_LEASE_PREFIX
+from omnigraph.ledger.bases_of_heads import bases_of_heads
 from omnigraph.ledger.held_history import history_held, refuse_removed
-from omnigraph.ledger.history import bases_of_heads, made_from
+from omnigraph.ledger.history import CommitGraph, made_from
 from omnigraph.ledger.manifest import ManifestState
 from omnigraph.ledger.manifest_rows import MANIFEST
 from omnigraph.ledger.names import check_branch_name, refuse_system_name
@@ -121,7 +123,6 @@ def delete_branch(store: GraphStore, name: str, *, bound_to: str | None = None) 
             f"branch delete: this handle is bound to `{name}`; bind it to another branch first (`sync_branch`)"
         )
     ref = store.branch(name, "branch delete")
-    _refuse_descendants(store, ref)
     with store.windows.enter(ref, ()) as window:
         # What the branch published must be in the log while its line can still be found by name.
         last = store.manifest.read(ref)
@@ -141,23 +142,37 @@ def descendants(store: GraphStore, ref: BranchRef) -> list[BranchRef]:
 
 
 def forks_in_use(store: GraphStore, gone: BranchRef) -> set[tuple[str, str]]:
-    """The (location, fork) pairs of a deleted branch that live branches, tags and merge bases of live branches read."""
-    states = [store.manifest.read(ref) for ref in store.refs.list()]
-    needed = {(pin.location, pin.lance_branch) for state in states for pin in state.tables.values()}
-    completion.complete_from(store, states)
+    """The (location, fork) pairs of a deleted branch that tags and merge bases of live branches read.
+
+    No head of another branch reads them: a merge takes rows over, never a fork, and a branch that others were made from
+    is not deleted.
+    """
+    if store.sidecars.names():
+        # Somebody may have published a merge that is not logged yet.
+        store.complete_log()
     graph = store.commits.graph()
-    # Only what was made from a commit of the deleted branch can read its forks; mostly nothing was.
     own = [commit.graph_commit_id for commit in graph if commit.incarnation == gone.incarnation]
     readers = made_from(graph, own)
-    heads = [state.head.graph_commit_id for state in states]
-    commits = bases_of_heads(graph, readers.intersection(heads))
-    commits |= readers.intersection(tag.graph_commit_id for tag in store.refs.tags())
+    commits = readers.intersection(tag.graph_commit_id for tag in store.refs.tags())
+    if _may_be_bases(graph, own, readers):
+        heads = [store.manifest.read(ref).head.graph_commit_id for ref in store.refs.list()]
+        commits |= bases_of_heads(graph, readers.intersection(heads))
+    needed: set[tuple[str, str | None]] = set()
     for commit_id in sorted(commits):
         pins = store.commits.pins(commit_id)
         if pins is None:
             raise HistoryGap(f"the pins of commit {commit_id} are not known", graph_commit_id=commit_id)
         needed |= {(pin.location, pin.lance_branch) for pin in pins.values()}
     return {(location, fork) for location, fork in needed if fork is not None}
+
+
+def _may_be_bases(graph: CommitGraph, own: Collection[str], readers: Collection[str]) -> bool:
+    """Whether a commit of a deleted branch may be the merge base of two others: only if two commits were made from it.
+
+    Mostly a branch was merged once, from its head, and the heads of all branches need not be read to see that.
+    """
+    children = Counter(parent for reader in readers for parent in set(graph.parents(reader)))
+    return any(children[commit_id] > 1 for commit_id in own)
 
 
 @contextmanager

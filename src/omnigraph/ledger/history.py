@@ -41,7 +41,7 @@ class CommitGraph:
         self._commits: dict[str, GraphCommit] = {}
         self._rows: dict[str, tuple[CommitRows, int]] = {}
         self._generations: dict[str, int] = {}
-        self._unknown_parents: set[str | None] = set()
+        self._unknown_parents: set[str] = set()
         for commit in commits:
             self.add(commit)
 
@@ -89,9 +89,9 @@ class CommitGraph:
         if not self._unknown_parents.isdisjoint(parents):
             # Their children came first: generations were counted without them.
             self._generations.clear()
-        self._unknown_parents.update(chain.from_iterable(parents.values()))
-        self._unknown_parents.discard(None)
-        self._unknown_parents -= self._parents.keys()
+        self._unknown_parents.difference_update(parents)
+        named = chain.from_iterable(parents.values())
+        self._unknown_parents.update(one for one in named if one is not None and one not in self._parents)
 
     def parents(self, commit_id: str) -> tuple[str, ...]:
         """The known parents of a commit, first parent first."""
@@ -245,24 +245,6 @@ def made_from(graph: CommitGraph, commit_ids: Collection[str]) -> set[str]:
             if child not in found:
                 found.add(child)
                 queue.append(child)
-    return found
-
-
-def bases_of_heads(graph: CommitGraph, heads: Collection[str]) -> set[str]:
-    """The merge bases of every pair of heads: what a merge between live branches may still need.
-
-    After a criss-cross a merge also compares its several bases with their own bases, so those are needed too.
-    """
-    ordered = sorted(set(heads))
-    pairs = [(left, right) for index, left in enumerate(ordered) for right in ordered[index + 1 :]]
-    seen = set(pairs)
-    found: set[str] = set()
-    while pairs:
-        bases = merge_bases(graph, *pairs.pop())
-        found.update(bases)
-        deeper = {(left, right) for left in bases for right in bases if left < right} - seen
-        seen |= deeper
-        pairs += sorted(deeper)
     return found
 
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from omnigraph.errors import HistoryGap
 from omnigraph.ledger.attempts import WRITER_LEASE_PREFIX
+from omnigraph.ledger.bases_of_heads import bases_of_heads
 from omnigraph.ledger.completion import complete_from
-from omnigraph.ledger.history import CommitGraph, bases_of_heads
+from omnigraph.ledger.history import CommitGraph
 from omnigraph.ledger.live_branches import for_live_branches
 from omnigraph.ledger.manifest import ManifestState
 from omnigraph.ledger.manifest_rows import MANIFEST
