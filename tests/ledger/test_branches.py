@@ -189,6 +189,20 @@ def test_what_a_merge_base_of_live_branches_needs_is_kept(graph):
     assert people(graph, "again") == ["shared"]
 
 
+def test_what_a_merge_base_on_a_deleted_child_needs_of_its_parent_is_kept(graph):
+    branches.create_branch(graph, "b")
+    add_people(graph, "shared", branch="b")
+    kept = forks(graph)
+    branches.create_branch(graph, "child", "b")
+    branches.create_branch(graph, "d")
+    base = publish_move(graph, branch="child")
+    publish_move(graph, merged_parent_commit_id=base.graph_commit_id)
+    publish_move(graph, branch="d", merged_parent_commit_id=base.graph_commit_id)
+    branches.delete_branch(graph, "child")
+    branches.delete_branch(graph, "b")
+    assert forks(graph) == kept, "the merge base of main and d reads what b wrote"
+
+
 def test_what_an_unlogged_merge_base_of_live_branches_needs_is_kept(graph):
     branches.create_branch(graph, "b")
     branches.create_branch(graph, "d")

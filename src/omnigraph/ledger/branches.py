@@ -109,10 +109,13 @@ def list_branches(store: GraphStore) -> list[BranchRef]:
     return store.refs.list()
 
 
-def delete_branch(store: GraphStore, name: str, *, bound_to: str | None = None) -> None:
+def delete_branch(
+    store: GraphStore, name: str, *, bound_to: str | None = None, as_made: BranchRef | None = None
+) -> None:
     """Delete a branch.
 
     Refuses `main`, a system name, a branch that others were made from, and the one the caller's handle is bound to.
+    With `as_made`, also a branch that is not that one any more, or has a commit of its own: somebody works on it.
     """
     store.refuse_if_read_only("branch delete")
     refuse_system_name(name, "branch delete")
@@ -128,6 +131,8 @@ def delete_branch(store: GraphStore, name: str, *, bound_to: str | None = None) 
         last = store.manifest.read(ref)
         completion.complete_from(store, [last])
         _refuse_descendants(store, ref)
+        if as_made is not None and (ref, last.head.graph_commit_id) != (as_made, as_made.source_commit):
+            raise Conflict(f"branch delete: somebody else has written to `{name}`", branch=name)
         failpoint("branch_delete.before_ref")
         window.check()
         if not store.refs.delete(ref):
@@ -167,12 +172,18 @@ def forks_in_use(store: GraphStore, gone: BranchRef) -> set[tuple[str, str]]:
 
 
 def _may_be_bases(graph: CommitGraph, own: Collection[str], readers: Collection[str]) -> bool:
-    """Whether a commit of a deleted branch may be the merge base of two others: only if two commits were made from it.
+    """Whether a commit that reads forks of a deleted branch may be a merge base: only if two commits were made from it.
 
-    Mostly a branch was merged once, from its head, and the heads of all branches need not be read to see that.
+    Its own commits read them, and those of branches that were made from it and are gone too, which follow them by first
+    parents. Mostly a branch was merged once, from its head, and the heads of all branches need not be read to see that.
     """
+    reading = set(own)
+    for commit_id in sorted(readers, key=graph.generation):
+        commit = graph.get(commit_id)
+        if commit is not None and commit.parent_commit_id in reading:
+            reading.add(commit_id)
     children = Counter(parent for reader in readers for parent in set(graph.parents(reader)))
-    return any(children[commit_id] > 1 for commit_id in own)
+    return any(children[commit_id] > 1 for commit_id in reading)
 
 
 @contextmanager
