@@ -345,6 +345,17 @@ def test_a_record_of_the_wrong_shape_says_what_to_write(store: GraphStore, data:
     assert "sys." not in failed.value.message
 
 
+def test_a_line_beyond_all_bounds_is_refused_before_it_fills_the_memory(
+    store: GraphStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("omnigraph.write.decode.blocks.BLOCK_BYTES", 100)
+    monkeypatch.setattr("omnigraph.write.decode.blocks.LONGEST_LINE", 1000)
+    (tmp_path / "one-line.json").write_bytes(b"[" + b", ".join([lines(person("a")).strip()] * 50) + b"]")
+    with pytest.raises(BadRequest, match=r"one-line.json: a line is longer than .*one record per line"):
+        load(store, tmp_path / "one-line.json", mode="append")
+    assert ids(store, "node:Person") == []
+
+
 # --- sources -----------------------------------------------------------------------------------------------------
 
 
@@ -530,6 +541,16 @@ def test_a_failed_load_takes_its_branch_away_again(store: GraphStore):
     with pytest.raises(ValidationFailed):
         load(store, [person("UP")], mode="append", branch="review/1", from_="main")
     assert [ref.name for ref in store.refs.list()] == ["main"]
+
+
+def test_a_failed_load_leaves_its_branch_to_somebody_who_wrote_to_it(store: GraphStore):
+    def somebody_else(progress: Progress) -> None:
+        if progress.step == "check":
+            fill(store, person("theirs"), branch="review/1")
+
+    with pytest.raises(ValidationFailed):
+        load(store, [person("UP")], mode="append", branch="review/1", from_="main", progress=somebody_else)
+    assert ids(store, "node:Person", "review/1") == ["theirs"]
 
 
 def test_a_load_onto_a_branch_that_is_not_there_is_refused(store: GraphStore):

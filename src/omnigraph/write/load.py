@@ -14,7 +14,7 @@ from omnigraph.errors import BadRequest, OmniGraphError
 from omnigraph.ledger.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.branches import create_branch, delete_branch
 from omnigraph.ledger.intents import WriteIntent
-from omnigraph.ledger.values import MAIN, GraphCommit, Snapshot, WriterKind
+from omnigraph.ledger.values import MAIN, BranchRef, GraphCommit, Snapshot, WriterKind
 from omnigraph.schema.catalog import Catalog
 from omnigraph.write.decode.inputs import Decode, InputOptions, open_input
 from omnigraph.write.load_append import AddingLoad
@@ -97,27 +97,31 @@ class LoadBranch:
     def __init__(self, store: GraphStore, name: str, base: str | None, actor: str | None) -> None:
         self.name = name
         self.base = base
-        self.created = False
+        self._made: BranchRef | None = None
         self._store = store
         self._actor = actor
         self._kept = False
 
     def __enter__(self) -> LoadBranch:
         if self.base is not None and self._store.refs.get(self.name) is None:
-            create_branch(self._store, self.name, self.base, actor=self._actor)
-            self.created = True
+            self._made = create_branch(self._store, self.name, self.base, actor=self._actor)
         return self
+
+    @property
+    def created(self) -> bool:
+        """Whether the branch was made on the way."""
+        return self._made is not None
 
     def keep(self) -> None:
         """The load is done: the branch stays."""
         self._kept = True
 
     def __exit__(self, *failure: object) -> None:
-        if self.created and not self._kept:
+        if self._made is not None and not self._kept:
             try:
-                delete_branch(self._store, self.name)
+                delete_branch(self._store, self.name, as_made=self._made)
             except OmniGraphError as error:
-                _logger.warning("the branch `%s` of a failed load could not be removed: %s", self.name, error)
+                _logger.warning("the branch `%s` that a failed load made stays: %s", self.name, error)
 
 
 def prepare_load(

@@ -8,14 +8,24 @@ from typing import IO
 import numpy as np
 import pyarrow as pa
 
-BLOCK_BYTES = 16 << 20
+from omnigraph.errors import BadRequest
+
+BLOCK_BYTES = 8 << 20
 """How much text is decoded at a time: large enough for Arrow's threads, small enough to keep memory flat."""
+
+LONGEST_LINE = 256 << 20
+"""Bytes of one line. Beyond it the text is not a stream of records."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def line_blocks(stream: IO[bytes], block_bytes: int = BLOCK_BYTES) -> Iterator[pa.Array]:
+class LineTooLong(BadRequest):
+    """A line that no memory should be filled with."""
+
+
+def line_blocks(stream: IO[bytes], block_bytes: int | None = None) -> Iterator[pa.Array]:
     """The lines of a stream, in blocks; each line keeps its line feed. The last line may have none."""
+    block_bytes = block_bytes or BLOCK_BYTES
     rest = b""
     first = True
     while True:
@@ -27,6 +37,11 @@ def line_blocks(stream: IO[bytes], block_bytes: int = BLOCK_BYTES) -> Iterator[p
         cut = data.rfind(b"\n") + 1
         if not cut:
             rest += data
+            if len(rest) > LONGEST_LINE:
+                raise LineTooLong(
+                    f"a line is longer than {LONGEST_LINE:,} bytes; write one record per line, or each record over "
+                    "several lines"
+                )
             continue
         yield as_lines(rest + data[:cut] if rest else data[:cut] if cut < len(data) else data)
         rest = data[cut:]

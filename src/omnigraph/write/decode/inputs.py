@@ -16,7 +16,7 @@ import pyarrow.parquet
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, StorageError, StorageKind
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType
-from omnigraph.write.decode.blocks import line_blocks
+from omnigraph.write.decode.blocks import LineTooLong, line_blocks
 from omnigraph.write.decode.files import InputFile, kept_file, named_files
 from omnigraph.write.decode.frames import ColumnMapping, decode_frames
 from omnigraph.write.decode.json_lines import LineDecoder
@@ -114,6 +114,8 @@ def _json(
         try:
             for lines in line_blocks(stream):
                 yield from decoder.decode(lines)
+        except LineTooLong as error:
+            raise BadRequest(f"{source.name}: {error.message}") from None
         except DECOMPRESSION_ERRORS as error:
             raise StorageError(
                 f"{source.name} cannot be read to its end: {error}. Nothing was published", StorageKind.PERMANENT

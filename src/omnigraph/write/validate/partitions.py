@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-ROWS_PER_PART = 500_000
-"""Rows that are checked at once. Their hash table takes a few tens of megabytes."""
+ROWS_PER_PART = 200_000
+"""Rows that are checked at once. Their hash table takes some ten megabytes."""
 
 MOST_PARTS = 4_096
-"""Beyond two thousand million rows the parts grow instead: a load of that size belongs on Spark."""
+"""Beyond eight hundred million rows the parts grow instead: a load of that size belongs on Spark."""
 
 _LAST_BYTES = 8
 _MIX = np.uint64(0x9E3779B97F4A7C15)
