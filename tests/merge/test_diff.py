@@ -10,7 +10,7 @@ import omnigraph as og
 from omnigraph.errors import BadRequest, HistoryGap, NotFound
 from omnigraph.ledger.snapshots import table_of
 from tests.ledger.graphs import counted
-from tests.merge.graphs import CITY, KNOWS, PERSON, changed, city, drop, knows, person, put, store_of
+from tests.merge.graphs import CITY, KNOWS, PERSON, SCHEMA, changed, city, drop, knows, person, put, store_of
 
 
 def test_changes_have_exact_images_and_the_ends_of_edges(graph: og.Graph) -> None:
@@ -198,6 +198,32 @@ def test_what_a_schema_change_did_to_all_rows_is_no_change_of_theirs(graph: og.G
     assert change.before is not None
     assert change.after is not None
     assert (change.id, change.before["age"], change.after["years"], change.after["mood"]) == ("a", 1, 1, "wild")
+
+
+def test_a_property_is_compared_with_the_default_it_came_with(graph: og.Graph) -> None:
+    put(graph, "main", person("a"), person("b"))
+    start = graph.head().graph_commit_id
+    for default in ("calm", "wild"):
+        mood = f'mail: String? @unique\n    mood: String @default("{default}")'
+        graph.apply_schema(SCHEMA.replace("mail: String? @unique", mood))
+    assert changed(graph, start, "main") == []
+    put(graph, "main", person("c"), person("b", mood="wild"))
+    assert changed(graph, start, "main") == [("update", "Person", "b"), ("insert", "Person", "c")]
+    assert changed(graph, "main", start) == [("update", "Person", "b"), ("delete", "Person", "c")]
+
+
+def test_rows_of_a_type_that_was_dropped_go_before_those_of_one_made_again_come(graph: og.Graph) -> None:
+    cat = "node Cat { name: String @key }"
+    tom = {"type": "Cat", "data": {"name": "tom"}}
+    graph.apply_schema(SCHEMA + cat)
+    graph.load([tom], mode="append")
+    start = graph.head().graph_commit_id
+    graph.apply_schema(SCHEMA)
+    graph.apply_schema(SCHEMA + cat)
+    graph.load([tom], mode="append")
+    assert changed(graph, start, "main") == [("delete", "Cat", "tom"), ("insert", "Cat", "tom")]
+    (counts,) = graph.diff(start, "main").summary()
+    assert (counts.inserts, counts.updates, counts.deletes) == (1, 0, 1)
 
 
 def test_a_type_is_found_by_every_name_that_it_has_in_the_states(graph: og.Graph) -> None:

@@ -20,6 +20,7 @@ from omnigraph.merge.changes import EntityChange, FieldPair, Op, TypeCount
 from omnigraph.merge.engine import row_engine
 from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
 from omnigraph.merge.rows import Side, changed_by_lineage, changes_sql, exact_changes, matched_fields
+from omnigraph.merge.schema_history import with_first_defaults
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.values import TableVersion
@@ -114,7 +115,7 @@ def summary(
     import pyarrow.compute as pc
 
     wanted = only or DiffFilter()
-    found: list[TypeCount] = []
+    found: dict[str, TypeCount] = {}
     for pair in changed_tables(store, left, right, wanted):
         counts = dict.fromkeys(Op, 0)
         for batch in _readable(store, pair, left, right, placement):
@@ -122,8 +123,15 @@ def summary(
                 counts[Op(entry["values"])] += entry["counts"]
         shown = {op: count if not wanted.ops or op in wanted.ops else 0 for op, count in counts.items()}
         if any(shown.values()):
-            found.append(TypeCount(pair.type.table_key, shown[Op.INSERT], shown[Op.UPDATE], shown[Op.DELETE]))
-    return tuple(found)
+            key = pair.type.table_key
+            known = found.get(key, TypeCount(key))
+            found[key] = TypeCount(
+                key,
+                known.inserts + shown[Op.INSERT],
+                known.updates + shown[Op.UPDATE],
+                known.deletes + shown[Op.DELETE],
+            )
+    return tuple(found.values())
 
 
 def changed_tables(
@@ -140,8 +148,9 @@ def changed_tables(
         old, new = left_pins.get(type_id), right_pins.get(type_id)
         if old is not None and new is not None and _same_version(old, new):
             continue
-        pairs.append(_pair(before, after, old, new))
-    for pair in sorted(pairs, key=lambda pair: (pair.type.kind == "edge", pair.type.name)):
+        pairs.append(_pair(store, before, after, old, new))
+    # Of two types of one name the older comes first: its rows go before those of the newer one come.
+    for pair in sorted(pairs, key=lambda pair: (pair.type.kind == "edge", pair.type.name, int(pair.type.id[1:]))):
         if wanted.kinds and pair.type.kind not in wanted.kinds:
             continue
         if not wanted.types or pair.type.id in type_ids:
@@ -232,9 +241,14 @@ def _same_version(old: TablePin, new: TablePin) -> bool:
     return (old.location, old.lance_branch, old.version) == (new.location, new.lance_branch, new.version)
 
 
-def _pair(before: Catalog, after: Catalog, old: TablePin | None, new: TablePin | None) -> TablePair:
+def _pair(store: GraphStore, before: Catalog, after: Catalog, old: TablePin | None, new: TablePin | None) -> TablePair:
     old_type = before.table(old.table_key) if old else None
     new_type = after.table(new.table_key) if new else None
+    if old_type is not None and new_type is not None:
+        old_type, new_type = (
+            with_first_defaults(store, old_type, new_type),
+            with_first_defaults(store, new_type, old_type),
+        )
     shown = new_type or old_type
     assert shown is not None
     left = Side(table_of(old) if old else None, old_type or shown, before.next_id)

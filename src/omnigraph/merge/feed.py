@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +17,13 @@ import orjson
 
 from omnigraph.errors import BadRequest, HistoryGap, StaleCursor
 from omnigraph.ledger.completion import known_history
-from omnigraph.ledger.history import CommitGraph, first_parents
+from omnigraph.ledger.history import first_parents
 from omnigraph.ledger.names import is_commit_id
 from omnigraph.ledger.snapshots import of_commit
 from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot
 from omnigraph.merge.changes import EntityChange
 from omnigraph.merge.diff import DiffFilter, changed_tables, diff, find_type_ids, is_there
+from omnigraph.merge.schema_history import accepted_schemas
 from omnigraph.storage.lance_errors import TableNotFound
 
 if TYPE_CHECKING:
@@ -84,16 +85,11 @@ def changes(
         fresh = fresh[:limit]
     last = fresh[-1].graph_commit_id if fresh else after
     if wanted.types:
-        wanted = replace(wanted, type_ids=_type_ids(store, graph, state.head, wanted.types))
+        # By the names that types have now or had at any time, so that a filter outlives renames and drops.
+        schemas = [store.catalog(state.head.schema_digest), *accepted_schemas(store)]
+        wanted = replace(wanted, type_ids=find_type_ids(wanted.types, schemas))
     _refuse_gap(store, fresh, wanted)
     return Page(_blocks(store, branch, fresh, wanted), _encode(store, branch, wanted, last))
-
-
-def _type_ids(store: GraphStore, graph: CommitGraph, head: GraphCommit, names: Collection[str]) -> frozenset[str]:
-    """The types behind names that they have now or had at any time, so that a filter outlives renames and drops."""
-    commits = (graph.get(commit_id) for commit_id in graph.ids())
-    digests = dict.fromkeys([head.schema_digest, *(commit.schema_digest for commit in commits if commit)])
-    return find_type_ids(names, [store.catalog(digest) for digest in digests])
 
 
 def _refuse_gap(store: GraphStore, commits: list[GraphCommit], only: DiffFilter) -> None:
