@@ -256,6 +256,7 @@ def test_a_resolution_wins_over_the_strategy(graph: og.Graph) -> None:
         (None, {(PERSON, "ada"): {"id": "bob"}}, "an id cannot be changed"),
         (None, {(CITY, "rome"): {"tags": "abc"}}, r"`tags` must be \[String\], not"),
         (None, {(CITY, "rome"): {"map": "sha256:00"}}, "`map` must be Blob"),
+        (None, {(PERSON, "nobody"): None}, "neither the source nor the target has it"),
         (None, {("Person", "ada"): "ours"}, "did you mean `node:Person`"),
     ],
 )

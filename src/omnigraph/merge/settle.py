@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from omnigraph.errors import BadRequest
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.values import TablePin
 from omnigraph.merge.bases import same_row
@@ -73,6 +74,11 @@ def settle(
     others = pa.array(sorted(answers.keys() - collided), pa.utf8())
     sources = digest_rows(store, table_of(source), type_, others) if len(others) else {}
     targets = digest_rows(store, table_of(target), type_, others) if len(others) else {}
+    for id_ in others.to_pylist():
+        if id_ not in sources and id_ not in targets and not isinstance(answers[id_], dict):
+            raise BadRequest(
+                f"a resolution is about {type_.table_key} `{id_}`: neither the source nor the target has it"
+            )
     by_hand += [(id_, answers[id_], sources.get(id_), targets.get(id_)) for id_ in others.to_pylist()]
     for id_, answer, theirs, ours in by_hand:
         for ids in (inserted, updated, deleted):

@@ -301,5 +301,5 @@ def step_text(step: Step) -> str:
 
 def _drop_text(hard: bool, count: int | None, what: str, code: str | None) -> str:
     how = "hard: gone at once" if hard else "soft: older snapshots keep it until cleanup"
-    known = f", {what} not counted" if count is None else f", {count} {what}"
+    known = f", {what} not counted" if count is None else f", {count} {what[:-1] if count == 1 else what}"
     return how + known + (f" [{code}]" if code else "")
