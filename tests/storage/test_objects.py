@@ -16,11 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import BadRequest, StorageError, StorageKind
+from omnigraph.failpoints import active
 from omnigraph.storage.object_errors import LostPrecondition, ObjectExists, ObjectNotFound
 from omnigraph.storage.objects import TOMBSTONE, ObjectStore, open_objects
 from omnigraph.storage.os_locks import exclusive
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import parse_root
+from tests.faults.harness import wait_for
 from tests.storage.processes import add_to_counter, try_without_permission
 
 
@@ -135,6 +137,46 @@ def test_only_old_tombstones_are_removed_and_never_an_object(objects: ObjectStor
     assert objects.get("refs/live")[0] == look_alike
     objects.put_if_absent("refs/gone", b"two")
     assert [entry.path for entry in objects.list("refs")] == ["refs/gone", "refs/live"]
+
+
+def test_a_name_taken_while_its_tombstone_is_removed_is_never_lost(objects: ObjectStore, tmp_path: Path) -> None:
+    if objects.root.is_local:
+        pytest.skip("a local disk has no tombstones")
+    objects.delete_if_match("refs/gone", objects.put("refs/gone", b"one"))
+    gate = tmp_path / "gate"
+    with ThreadPoolExecutor(2) as workers, active("objects.tombstone_leaving", f"pause:{gate}"):
+        removal = workers.submit(objects.remove_tombstones, "refs", older_than=-1)
+        wait_for(Path(f"{gate}.reached"))
+        assert objects.list("refs") == []
+        with pytest.raises(ObjectNotFound):
+            objects.get("refs/gone")
+        taking = workers.submit(objects.put_if_absent, "refs/gone", b"two")
+        time.sleep(0.1)
+        assert not taking.done(), "it waits until the tombstone is gone"
+        gate.touch()
+        assert removal.result() == 1
+        taking.result()
+    assert objects.get("refs/gone")[0] == b"two"
+
+
+def test_the_tombstone_of_a_remover_that_died_holds_its_name_up_for_a_time_only(
+    objects: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if objects.root.is_local:
+        pytest.skip("a local disk has no tombstones")
+    objects.delete_if_match("refs/gone", objects.put("refs/gone", b"one"))
+    with active("objects.tombstone_leaving", "raise"), pytest.raises(StorageError):
+        objects.remove_tombstones("refs", older_than=-1)
+    monkeypatch.setattr("omnigraph.storage.objects.LEAVING_SECONDS", -5.0)
+    objects.put_if_absent("refs/gone", b"two")
+    assert objects.get("refs/gone")[0] == b"two"
+
+
+def test_a_tombstone_whose_place_was_taken_is_not_removed(objects: ObjectStore) -> None:
+    objects.delete_if_match("refs/gone", objects.put("refs/gone", b"one"))
+    objects.put_if_absent("refs/gone", b"two")
+    assert objects.remove_tombstones("refs", older_than=-1) == 0
+    assert objects.get("refs/gone")[0] == b"two"
 
 
 def test_put_if_match_replaces_what_was_read(objects: ObjectStore) -> None:

@@ -29,8 +29,8 @@ REF_FORMAT = 1
 _READERS = 8
 
 TOMBSTONE_SECONDS = 3600.0
-"""The least time that the tombstone of a deleted name stays. Removing one is not atomic with looking at it, so nobody
-may be likely to take the name again at that instant."""
+"""The least time that the tombstone of a deleted name stays. A removal that stops for minutes right before its last
+request could hit a later object, so nobody may be likely to take the name again at that time."""
 
 declare("ref_delete.checked", "The ref object was read and is the one to go; it is still there")
 

@@ -6,7 +6,8 @@ processes. Lock files are a fixed number, shared by hash, and are never removed.
 
 What object stores lack is delete-if-match. There such a delete puts a tombstone in the object's place by put-if-match.
 A tombstone counts as nothing: it is not read, not listed, and put-if-absent takes its place. `cleanup` removes those
-that are old.
+that are old: it announces each removal in the tombstone by put-if-match, and put-if-absent waits for an announced
+removal, so the two never meet at normal speed.
 
 Durability: a put that returned has been written to a temporary file and renamed, or accepted by the object store; it
 survives the death of any process. It is not flushed to the platter on a local disk: a power cut may lose the last
@@ -30,6 +31,7 @@ import obstore
 from obstore.store import LocalStore, MemoryStore, S3Store
 
 from omnigraph.errors import StorageKind
+from omnigraph.failpoints import declare, failpoint
 from omnigraph.storage.constants import OS_LOCK_DIRECTORY, STORE_RETRIES, STORE_RETRY_SECONDS
 from omnigraph.storage.object_errors import LostPrecondition, ObjectExists, ObjectNotFound, storage_errors
 from omnigraph.storage.os_locks import exclusive
@@ -37,6 +39,15 @@ from omnigraph.storage.uri import Root, Scheme, clean_path
 
 TOMBSTONE = b'{"omnigraph": "deleted"}\n'
 """What stands for an object that is deleted, where the store cannot compare and delete in one step."""
+
+LEAVING = b'{"omnigraph": "removed"}\n'
+"""A tombstone that somebody is about to remove. As long as the other, so that a listing shows both alike."""
+
+LEAVING_SECONDS = 60.0
+"""How long an announced removal may take, with every retry of its request. After that its remover counts as dead, and
+the name can be taken again."""
+
+declare("objects.tombstone_leaving", "The removal of a tombstone is announced; the tombstone is still there")
 
 _LOCK_FILES = 64
 _TEMPORARY = re.compile(r"#\d+$")
@@ -58,6 +69,15 @@ class ObjectInfo:
     path: str
     size: int
     modified: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Tombstone:
+    """What stands in the place of a deleted object; `age` in seconds."""
+
+    token: Token
+    is_leaving: bool
+    age: float
 
 
 def open_objects(root: Root) -> ObjectStore:
@@ -87,11 +107,16 @@ class ObjectStore:
         try:
             return self._write(path, data, "create", "put_if_absent")
         except ObjectExists:
-            token = None if self._local else self._tombstone(clean_path(path))
-            if token is None:
+            tombstone = None if self._local else self._tombstone(clean_path(path))
+            if tombstone is None:
                 raise
+        while tombstone is not None and tombstone.is_leaving and tombstone.age < LEAVING_SECONDS:
+            time.sleep(0.02)
+            tombstone = self._tombstone(clean_path(path))
+        if tombstone is None:
+            return self._write(path, data, "create", "put_if_absent")
         try:
-            return self._write(path, data, {"e_tag": token.value}, "put_if_match")
+            return self._write(path, data, {"e_tag": tombstone.token.value}, "put_if_match")
         except ObjectNotFound:
             # Cleanup has just removed the tombstone.
             return self._write(path, data, "create", "put_if_absent")
@@ -119,10 +144,10 @@ class ObjectStore:
             if self._local:
                 data = self._read(path)
                 return data, Token(_digest(data))
-            data, token = self._get(path)
-            if data == TOMBSTONE:
+            found, data = self._get(path)
+            if data in (TOMBSTONE, LEAVING):
                 raise FileNotFoundError(path)
-            return data, token
+            return data, _token(found)
 
     def copy(self, path: str, to: str) -> None:
         """Make a copy of an object that is never changed, by the store itself; `ObjectNotFound` when there is none.
@@ -220,8 +245,9 @@ class ObjectStore:
     def remove_tombstones(self, prefix: str, older_than: float) -> int:
         """Remove what `delete_if_match` left below `prefix`, once it is this many seconds old; how many.
 
-        Each is looked at again right before. A removal that stops for long at that very point, while the name is taken
-        again after all this time, is the one case in which it could hit a later object: so let `older_than` be large.
+        Each removal is announced first, by put-if-match, and put-if-absent waits until an announced removal is over. So
+        it can hit a later object only if it stops for longer than `LEAVING_SECONDS` between these two requests, and the
+        name is taken again meanwhile: so let `older_than` be large.
         """
         if self._local:
             return 0
@@ -229,7 +255,8 @@ class ObjectStore:
         with storage_errors("removing tombstones below", self._shown(prefix)):
             for meta in obstore.list(self._store(), clean_path(prefix) or None).collect():
                 old = time.time() - meta["last_modified"].timestamp() > older_than
-                if old and self._is_tombstone(meta) and self._tombstone(str(meta["path"])) is not None:
+                if old and self._is_tombstone(meta) and self._announce_removal(str(meta["path"])):
+                    failpoint("objects.tombstone_leaving")
                     self.delete(str(meta["path"]))
                     removed += 1
         return removed
@@ -278,28 +305,41 @@ class ObjectStore:
                 raise self._lost(path)
             yield
 
-    def _get(self, path: str) -> tuple[bytes, Token]:
+    def _get(self, path: str) -> tuple[Any, bytes]:
         found = obstore.get(self._store(), path)
-        return bytes(found.bytes()), Token(str(found.meta["e_tag"]))
+        return found, bytes(found.bytes())
 
-    def _tombstone(self, path: str) -> Token | None:
-        """The token of the tombstone at `path`, if there is one."""
+    def _tombstone(self, path: str) -> _Tombstone | None:
+        """The tombstone at `path`, if there is one."""
         try:
             with storage_errors("reading", self._shown(path)):
-                data, token = self._get(path)
+                found, data = self._get(path)
         except ObjectNotFound:
             return None
-        return token if data == TOMBSTONE else None
+        if data not in (TOMBSTONE, LEAVING):
+            return None
+        return _Tombstone(_token(found), data == LEAVING, time.time() - found.meta["last_modified"].timestamp())
+
+    def _announce_removal(self, path: str) -> bool:
+        """Make a tombstone a leaving one; False when it is gone, or an object has taken its place."""
+        found = self._tombstone(path)
+        if found is None:
+            return False
+        try:
+            self._write(path, LEAVING, {"e_tag": found.token.value}, "put_if_match")
+        except (LostPrecondition, ObjectNotFound):
+            return False
+        return True
 
     def _is_tombstone(self, meta: Any) -> bool:
         """Whether an entry of a listing is one. Equal objects mostly have equal tags: then only the first is read."""
         if self._local or int(meta["size"]) != len(TOMBSTONE):
             return False
         if meta["e_tag"] not in self._tombstone_tags:
-            token = self._tombstone(str(meta["path"]))
-            if token is None:
+            found = self._tombstone(str(meta["path"]))
+            if found is None:
                 return False
-            self._tombstone_tags.add(token.value)
+            self._tombstone_tags.add(found.token.value)
         return True
 
     def _read(self, path: str) -> bytes:
@@ -343,6 +383,10 @@ def _open_store(root: Root) -> Any:
         client_options={"allow_http": True} if allow_http else None,
         retry_config={"max_retries": STORE_RETRIES, "retry_timeout": timedelta(seconds=STORE_RETRY_SECONDS)},
     )
+
+
+def _token(found: Any) -> Token:
+    return Token(str(found.meta["e_tag"]))
 
 
 def _is_lock_file(path: str) -> bool:
