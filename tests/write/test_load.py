@@ -570,8 +570,10 @@ def test_a_load_that_fails_while_it_commits_leaves_nothing(store: GraphStore, mo
 
 def test_a_large_load_goes_through_several_blocks_in_order(store: GraphStore, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("omnigraph.write.decode.blocks.BLOCK_BYTES", 2000)
-    monkeypatch.setattr("omnigraph.write.decode.blocks.line_blocks.__defaults__", (2000,))
     monkeypatch.setattr("omnigraph.write.rows_spool.IN_MEMORY_BYTES", 5000)
+    monkeypatch.setattr("omnigraph.write.mapped_tables.IN_MEMORY_BYTES", 2000)
+    for module in ("duplicates", "partitions"):
+        monkeypatch.setattr(f"omnigraph.write.validate.{module}.ROWS_PER_PART", 100)
     records = [person(f"p{n}", age=n % 90) for n in range(500)] + [
         edge("Knows", f"p{n}", f"p{n // 2}") for n in range(500)
     ]
@@ -596,8 +598,7 @@ def test_keys_that_wait_on_disk_are_checked_like_those_in_memory(
     with pytest.raises(ValidationFailed) as at_once:
         load(store, lines(*broken), mode="append")
     monkeypatch.setattr("omnigraph.write.decode.blocks.BLOCK_BYTES", 500)
-    monkeypatch.setattr("omnigraph.write.decode.blocks.line_blocks.__defaults__", (500,))
-    monkeypatch.setattr("omnigraph.write.load_keys.IN_MEMORY_BYTES", 300)
+    monkeypatch.setattr("omnigraph.write.mapped_tables.IN_MEMORY_BYTES", 300)
     for module in ("duplicates", "partitions"):
         monkeypatch.setattr(f"omnigraph.write.validate.{module}.ROWS_PER_PART", rows_per_part)
     with pytest.raises(ValidationFailed) as in_parts:

@@ -26,11 +26,12 @@ from omnigraph.write.committed import CommittedRows
 from omnigraph.write.edge_matching import assign_edge_ids
 from omnigraph.write.identity import with_ids
 from omnigraph.write.load_keys import KeyCollector
+from omnigraph.write.mapped_tables import MappedTables
 from omnigraph.write.overlay import changed_rows, collapse, only, overlay
 from omnigraph.write.rows import Rows, concat_rows
 from omnigraph.write.rows_spool import RowsSpool
 from omnigraph.write.stage_tables import storable
-from omnigraph.write.validate.changes import TableChange, distinct, one_array
+from omnigraph.write.validate.changes import TableChange, distinct, no_ids, one_array
 from omnigraph.write.validate.collector import ViolationCollector
 from omnigraph.write.validate.duplicates import repeats
 from omnigraph.write.validate.graph import check_change
@@ -68,7 +69,7 @@ class MergingLoad:
         self._catalog: Catalog = store.catalog(snapshot.schema_digest)
         self._committed = CommittedRows(store, snapshot)
         self._spools: dict[str, RowsSpool] = {}
-        self._ids: dict[str, list[pa.Table]] = {}
+        self._ids: dict[str, MappedTables] = {}
         self._written: dict[str, Written] = {}
 
     @property
@@ -96,11 +97,13 @@ class MergingLoad:
             rows = with_ids(type_, rows, self._violations)
         self._spools.setdefault(rows.table_key, RowsSpool(self._directory)).add(rows)
         columns = ["id", *type_.uniques[0]] if matched_by_tuple(type_) else ["id"]
-        self._ids.setdefault(rows.table_key, []).append(rows.table.select(list(dict.fromkeys(columns))))
+        if rows.table_key not in self._ids:
+            self._ids[rows.table_key] = MappedTables(self._directory)
+        self._ids[rows.table_key].add(rows.table.select(list(dict.fromkeys(columns))))
 
     def given_ids(self) -> dict[str, pa.Array]:
         """The ids that the rows so far have, per table."""
-        return {key: distinct(pa.concat_tables(parts)["id"]) for key, parts in self._ids.items()}
+        return {key: distinct(self._given(key)["id"]) for key in self._ids}
 
     def finish(self) -> dict[str, int]:
         """Match, write and check across rows; the number of rows per table."""
@@ -118,22 +121,29 @@ class MergingLoad:
 
     def _merge_table(self, table_key: str) -> tuple[TableChange, int]:
         type_ = self._type(table_key)
-        given = pa.concat_tables(self._ids[table_key])
-        ids = assign_edge_ids(type_, given, self._committed) if matched_by_tuple(type_) else one_array(given["id"])
-        later, first = repeats([pa.chunked_array([ids])])
-        repeated = ids.take(pa.array(np.unique(first)))
+        given = self._given(table_key)
+        ids = given["id"]
+        if matched_by_tuple(type_):
+            ids = pa.chunked_array([assign_edge_ids(type_, given, self._committed)])
+        later, first = repeats([ids])
+        repeated = one_array(ids.take(pa.array(np.unique(first)))) if len(first) else no_ids()
         keys = KeyCollector(type_, self._directory)
         known_new, count = True, len(ids) - len(later)
         for rows in self._pieces(table_key, ids, repeated):
             known_new &= self._merge_piece(type_, rows, keys)
         return keys.change(known_new=known_new), count
 
-    def _pieces(self, table_key: str, ids: pa.Array, repeated: pa.Array) -> Iterator[Rows]:
+    def _given(self, table_key: str) -> pa.Table:
+        found = self._ids[table_key].table()
+        assert found is not None
+        return found
+
+    def _pieces(self, table_key: str, ids: pa.ChunkedArray, repeated: pa.Array) -> Iterator[Rows]:
         """The rows with their ids, one per id: first those that come once, piece by piece, then the others."""
         several: list[Rows] = []
         start = 0
         for rows in self._spools[table_key]:
-            own = ids.slice(start, rows.count)
+            own = one_array(ids.slice(start, rows.count))
             start += rows.count
             usable = pc.is_valid(own)
             rows = rows.with_table(rows.table.set_column(0, rows.table.schema.field(0), own))

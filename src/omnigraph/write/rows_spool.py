@@ -12,7 +12,7 @@ import pyarrow.ipc
 
 from omnigraph.write.rows import Rows
 
-IN_MEMORY_BYTES = 64 << 20
+IN_MEMORY_BYTES = 16 << 20
 """Rows of one table up to this size wait in memory."""
 
 

@@ -6,6 +6,7 @@ the last bytes of the text: that is where ids differ.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,15 +45,32 @@ def part_of(column: pa.Array, parts: int) -> np.ndarray[Any, np.dtype[np.uint64]
 
 
 class Parts:
-    """The rows of a text column by part. Keeps one small number per row, so that each part is one quick look."""
+    """The rows of a text column by part.
+
+    The positions of the rows, in the order of their parts, lie in a temporary file that is mapped: each part is read
+    where it lies, and however many rows there are, no memory is held for them.
+    """
 
     def __init__(self, column: pa.ChunkedArray, parts: int) -> None:
         self._parts = parts
-        self._codes = [part_of(chunk, parts).astype(np.uint16) for chunk in column.chunks] if parts > 1 else []
+        if parts > 1:
+            self._starts: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+            self._positions = self._in_order(column)
 
-    def positions(self, part: int) -> list[np.ndarray[Any, np.dtype[np.int64]]]:
-        """Per chunk of the column the positions within the chunk that belong to a part."""
-        return [np.flatnonzero(codes == part) for codes in self._codes]
+    def _in_order(self, column: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.int32]]:
+        written = 0
+        with tempfile.TemporaryFile() as file:
+            for chunk in column.chunks:
+                part = part_of(chunk, self._parts).astype(np.uint16)
+                np.argsort(part, kind="stable").astype(np.int32).tofile(file)
+                sizes = np.bincount(part, minlength=self._parts)
+                self._starts.append(written + np.concatenate([[0], np.cumsum(sizes)]))
+                written += len(chunk)
+            return np.memmap(file, np.int32, mode="r") if written else np.empty(0, np.int32)
+
+    def positions(self, part: int) -> list[np.ndarray[Any, np.dtype[np.int32]]]:
+        """Per chunk of the column the positions within the chunk that belong to a part, in their order."""
+        return [np.array(self._positions[starts[part] : starts[part + 1]]) for starts in self._starts]
 
     def values(self, column: pa.ChunkedArray, part: int) -> pa.ChunkedArray:
         """The values of a part, of this column or another one in the same chunks."""
@@ -62,7 +80,7 @@ class Parts:
 
 
 def take_in_chunks(
-    column: pa.ChunkedArray, positions: Sequence[np.ndarray[Any, np.dtype[np.int64]]]
+    column: pa.ChunkedArray, positions: Sequence[np.ndarray[Any, np.dtype[np.int32]]]
 ) -> pa.ChunkedArray:
     """Rows by their positions within each chunk. Arrow's own `take` would first put all chunks into one."""
     taken = [chunk.take(pa.array(found)) for chunk, found in zip(column.chunks, positions)]
