@@ -51,6 +51,19 @@ def test_a_fast_forward_takes_the_state_of_the_source_as_a_commit_with_two_paren
     assert content(graph) == content(graph, "side")
 
 
+def test_a_merge_with_answers_is_no_fast_forward_since_the_target_gets_another_state(
+    graph: og.Graph,
+) -> None:
+    put(graph, "main", person("a", age=1), person("b", age=1))
+    graph.branch_create("side")
+    put(graph, "side", person("a", age=2), person("b", age=2))
+    result = graph.merge("side", resolutions={(PERSON, "a"): "ours"})
+    assert result.outcome.value == "merged"
+    assert ages(graph) == {"a": 1, "b": 2}
+    assert graph.merge("main", into="side").outcome.value == "fast_forward"
+    assert ages(graph, "side") == {"a": 1, "b": 2}
+
+
 def test_repeated_merges_in_both_directions(graph: og.Graph) -> None:
     put(graph, "main", person("a", age=0))
     graph.branch_create("side")

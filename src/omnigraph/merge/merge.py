@@ -180,7 +180,9 @@ def decide(
     graph = store.commits.graph()
     if is_ancestor(graph, theirs, ours):
         return Decision(Outcome.ALREADY_UP_TO_DATE, (), {}, (), frozenset())
-    outcome = Outcome.FAST_FORWARD if is_ancestor(graph, ours, theirs) else Outcome.MERGED
+    # With rows that were answered the target does not take the state of the source as it is.
+    forward = is_ancestor(graph, ours, theirs) and not answers.rows
+    outcome = Outcome.FAST_FORWARD if forward else Outcome.MERGED
     bases = base_snapshots(store, ours, theirs)
     tables: dict[str, TableMerge] = {}
     conflicts: list[MergeConflict] = []
@@ -193,7 +195,7 @@ def decide(
         conflicts += merged.conflicts
         if not merged.is_empty:
             tables[type_.table_key] = merged
-    if outcome is Outcome.FAST_FORWARD and not answers.rows:
+    if outcome is Outcome.FAST_FORWARD:
         # The result is the state of the source, which is valid, as long as nothing at all changes on the target.
         return Decision(outcome, tuple(bases), tables, tuple(conflicts), frozenset(target.tables))
     changes = {key: row_changes(store, merged) for key, merged in tables.items()}
