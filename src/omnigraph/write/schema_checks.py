@@ -115,18 +115,19 @@ def _check_unique(
 ) -> None:
     """Rows that share a tuple; a tuple with a null in it is exempt, and every row shares a default that is added."""
     columns = [names.column(name) for name in properties if name not in names.defaults]
+    # No property can have a name that starts with two underscores.
     listed = "".join(f", {_quoted(column)}" for column in columns)
     present = " and ".join(f"{_quoted(column)} is not null" for column in columns) or "true"
     grouped = f"group by {listed[2:]}" if columns else ""
     query = (
-        f"select min(id) as first, max(id) as last, count(*) as n{listed} from rows where {present} "
-        f"{grouped} having count(*) > 1 order by first"
+        f"select min(id) as __first, max(id) as __last, count(*) as __count{listed} from rows where {present} "
+        f"{grouped} having count(*) > 1 order by __first"
     )
     for row in _relational(store, table, ["id", *columns], query):
         values = [names.defaults[name] if name in names.defaults else row[names.column(name)] for name in properties]
-        message = messages.not_unique(tuple(properties), values, row["first"])
-        violation = Violation(Kind.UNIQUE, table_key, message, row_id=row["last"], property=", ".join(properties))
-        violations.add_many(Kind.UNIQUE, table_key, row["n"] - 1, [violation])
+        message = messages.not_unique(tuple(properties), values, row["__first"])
+        violation = Violation(Kind.UNIQUE, table_key, message, row_id=row["__last"], property=", ".join(properties))
+        violations.add_many(Kind.UNIQUE, table_key, row["__count"] - 1, [violation])
 
 
 def _check_cardinality(
