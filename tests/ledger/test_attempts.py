@@ -145,7 +145,7 @@ class TestIfCommit:
         assert "bob" not in people(store)
 
     def test_an_unknown_commit_is_a_failed_precondition(self, store: GraphStore) -> None:
-        with pytest.raises(PreconditionFailed):
+        with pytest.raises(PreconditionFailed, match="knows no commit 01JZ"):
             put_people(store, {"bob": 1}, if_commit="01JZ0000000000000000000000")
 
 

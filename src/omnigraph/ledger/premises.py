@@ -57,10 +57,14 @@ def check_branch(store: GraphStore, branch: BranchRef) -> None:
 def check_if_commit(store: GraphStore, branch: BranchRef, current: ManifestState, if_commit: str) -> None:
     """Fail if data changed on the branch since `if_commit`, or if that commit is not in its history."""
     head = current.head.graph_commit_id
-    if head != if_commit and changed_data_since(known_history(store, current), head, if_commit):
+    if head == if_commit:
+        return
+    history = known_history(store, current)
+    if changed_data_since(history, head, if_commit):
+        what = f"has changed since commit {if_commit}" if if_commit in history else f"knows no commit {if_commit}"
         raise PreconditionFailed(
-            f"branch `{branch.name}` has changed since commit {if_commit}: its head is {head} now. Nothing was "
-            "written; read it again and decide anew.",
+            f"branch `{branch.name}` {what}: its head is {head} now. Nothing was written; read it again and decide "
+            "anew.",
             if_commit=if_commit,
             head=head,
         )

@@ -15,7 +15,7 @@ from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.spark.load_messages import MESSAGE_SCHEMA, LoadContext, pack
 from omnigraph.spark.load_splits import Split, SplitOutcome, plan_splits
 from omnigraph.spark.spread import one_partition_each
-from omnigraph.write.decode.files import InputFile, named_files
+from omnigraph.write.decode.files import InputFile, kept_file, named_files
 from omnigraph.write.decode.frames import ColumnMapping, decode_frames
 from omnigraph.write.decode.inputs import InputOptions, find_graph_type, open_input
 from omnigraph.write.input_size import input_bytes
@@ -41,7 +41,7 @@ def open_load_input(session: SparkSession, data: Any, options: InputOptions, sta
         return FrameInput(data, options, partitions if _is_large(_frame_bytes(data)) else 1)
     files = named_files(data)
     if files is not None:
-        return FilesInput(files, options, _cores(session))
+        return FilesInput([kept_file(file, stack) for file in files], options, _cores(session))
     return RowsInput(data, options, stack, _cores(session))
 
 
