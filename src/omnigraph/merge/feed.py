@@ -9,13 +9,13 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from omnigraph.errors import BadRequest, HistoryGap, StaleCursor
+from omnigraph.errors import BadRequest, HistoryGap, NotFound, StaleCursor
 from omnigraph.ledger.completion import known_history
 from omnigraph.ledger.history import first_parents
 from omnigraph.ledger.names import is_commit_id
@@ -85,11 +85,20 @@ def changes(
         fresh = fresh[:limit]
     last = fresh[-1].graph_commit_id if fresh else after
     if wanted.types:
-        # By the names that types have now or had at any time, so that a filter outlives renames and drops.
-        schemas = [store.catalog(state.head.schema_digest), *accepted_schemas(store)]
-        wanted = replace(wanted, type_ids=find_type_ids(wanted.types, schemas))
+        wanted = replace(wanted, type_ids=_type_ids(store, state.head, fresh, wanted.types))
     _refuse_gap(store, fresh, wanted)
     return Page(_blocks(store, branch, fresh, wanted), _encode(store, branch, wanted, last))
+
+
+def _type_ids(store: GraphStore, head: GraphCommit, page: list[GraphCommit], names: Collection[str]) -> frozenset[str]:
+    """The types behind names that they have now, have on this page or had at any time: a filter outlives drops."""
+    before = store.commits.get(page[0].parent_commit_id or "") if page else None
+    commits = [head, *page, *([before] if before else [])]
+    catalogs = [store.catalog(digest) for digest in dict.fromkeys(commit.schema_digest for commit in commits)]
+    try:
+        return find_type_ids(names, catalogs)
+    except NotFound:
+        return find_type_ids(names, [*catalogs, *accepted_schemas(store)])
 
 
 def _refuse_gap(store: GraphStore, commits: list[GraphCommit], only: DiffFilter) -> None:
