@@ -1,10 +1,12 @@
 """`init`: refuses what is there, and a crash in the middle leaves either no graph or a whole one."""
 
+from pathlib import Path
+
 import pytest
 
 from omnigraph.config import override
 from omnigraph.diagnostics import SchemaError
-from omnigraph.errors import BadRequest, NotFound
+from omnigraph.errors import BadRequest, NotFound, StorageError
 from omnigraph.ledger.layout import INIT_MARKER, OWN_NAMES
 from omnigraph.ledger.store import create_store, open_store
 from omnigraph.ledger.values import WriterKind
@@ -93,6 +95,21 @@ def test_killed_in_the_middle_there_is_no_graph_or_a_whole_one(path, failpoint):
         assert not any(b"Knows" in store.objects.get(schema)[0] for schema in schemas)
     add_people(store, "ada")
     assert people(open_store(path)) == ["ada"]
+
+
+@pytest.mark.parametrize("below", ["", "/graph"])
+def test_a_file_is_no_place_for_a_graph(local_path, below):
+    Path(local_path).write_text("mine")
+    with pytest.raises(BadRequest, match="a graph is a directory"):
+        create_store(local_path + below, SCHEMA)
+    with pytest.raises(NotFound, match="there is no graph at"):
+        open_store(local_path + below)
+    assert Path(local_path).read_text() == "mine"
+
+
+def test_a_directory_that_cannot_be_made_is_said_so():
+    with pytest.raises(StorageError, match=r"the directory /proc/graph cannot be made"):
+        create_store("/proc/graph", SCHEMA)
 
 
 @pytest.mark.s3

@@ -41,10 +41,15 @@ def test_children_stay_below_the_root() -> None:
         root.child("../two")
 
 
-@pytest.mark.parametrize("text", ["", "  ", "gs://x", "s3://", "file://host/path", "a\0b"])
+@pytest.mark.parametrize("text", ["", "  ", "gs://x", "s3://", "file://host/path", "a\0b", "s3:/x/y", "FILE:/x"])
 def test_what_is_no_place_for_a_graph_is_refused(text: str) -> None:
     with pytest.raises(BadRequest):
         parse_root(text)
+
+
+def test_a_scheme_may_be_in_capitals() -> None:
+    assert parse_root("S3://bucket/X").uri == "s3://bucket/X"
+    assert parse_root("FILE:///tmp/X").uri == "/tmp/X"
 
 
 def test_options_come_from_the_usual_variables() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +12,7 @@ import typer
 
 from omnigraph.cli.options import Actor, Engine, Json, Quiet, Store, Uri, Yes, confirm_destructive, graph_uri
 from omnigraph.cli.output import Output
+from omnigraph.errors import NotFound
 
 if TYPE_CHECKING:
     from omnigraph.merge.merge import MergeResult
@@ -58,7 +60,12 @@ def list_(uri: Uri = None, store: Store = None, json: Json = False) -> None:
         if json:
             out.document({"branches": [ref.name for ref in refs]})
             return
-        rows = [(r.name, r.source_branch, _when(r.created_at), graph.head(r.name).graph_commit_id) for r in refs]
+        rows = []
+        for ref in refs:
+            # One that is deleted meanwhile is no branch any more.
+            with suppress(NotFound):
+                head = graph.head(ref.name).graph_commit_id
+                rows.append((ref.name, ref.source_branch, _when(ref.created_at), head))
         out.table(("branch", "from", "made", "head"), rows)
 
 

@@ -7,6 +7,7 @@ from files that are somebody else's, which it refuses to touch.
 
 from __future__ import annotations
 
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,7 +15,7 @@ import orjson
 from ulid import ULID
 
 from omnigraph.config import settings
-from omnigraph.errors import BadRequest
+from omnigraph.errors import BadRequest, StorageError, StorageKind
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.commits import CommitLog
 from omnigraph.ledger.layout import INIT_MARKER, OWN_NAMES, physical_schema, table_location
@@ -48,6 +49,7 @@ def init_graph(root: Root, schema_source: str, *, actor: str | None = None) -> N
     catalog = compile_schema(schema_source)
     objects, tables = open_objects(root), TableStore(root)
     _refuse_graph(root, objects, tables)
+    _make_directory(root)
     times = LeaseTimes(settings().lease_seconds, settings().lease_renewal_seconds)
     # The lease of an init that died on an object store has to run out first; a lock on local disk is free at once.
     wait = settings().lease_wait_seconds + (0.0 if root.is_local else times.lease_seconds)
@@ -58,6 +60,24 @@ def init_graph(root: Root, schema_source: str, *, actor: str | None = None) -> N
         failpoint("init.marked")
         _make(objects, tables, schema_source, catalog, actor)
         objects.delete(INIT_MARKER)
+
+
+def _make_directory(root: Root) -> None:
+    if not root.is_local:
+        return
+    try:
+        os.makedirs(root.path, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise BadRequest(
+            f"{root.uri} cannot hold a graph: a graph is a directory, and there is a file at this path or above it. "
+            "Choose another path",
+            uri=root.uri,
+        ) from None
+    except OSError as error:
+        raise StorageError(
+            f"the directory {root.uri} cannot be made ({error.strerror}): choose another path, or check permissions",
+            StorageKind.CONFIGURATION,
+        ) from error
 
 
 def _refuse_graph(root: Root, objects: ObjectStore, tables: TableStore) -> None:

@@ -51,6 +51,6 @@ def raise_ours(doing: str, what: object, error: Exception) -> NoReturn:
             f"{doing} {what} is not allowed: check the permissions of the store or the credentials in AWS_* ({reason})",
             StorageKind.CONFIGURATION,
         ) from error
-    if "not found" in lowered or "does not exist" in lowered or "no such file" in lowered:
+    if any(text in lowered for text in ("not found", "does not exist", "no such file", "not a directory")):
         raise TableNotFound(f"{doing} {what}: it does not exist ({reason})", StorageKind.NOT_FOUND) from error
     raise StorageError(f"{doing} {what} failed: {reason}", kind_of(reason)) from error

@@ -7,6 +7,7 @@ address for Lance or for the object store.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,6 +24,8 @@ class Scheme(StrEnum):
     S3 = "s3"
     MEMORY = "memory"
 
+
+_ONE_SLASH = re.compile(r"(s3a?|file|memory):/", re.IGNORECASE)
 
 _AWS_OPTIONS = {
     "AWS_ENDPOINT_URL_S3": "aws_endpoint",
@@ -98,9 +101,17 @@ def parse_root(location: str | os.PathLike[str] | Root) -> Root:
     if "\0" in text:
         raise BadRequest("the location of the graph has a NUL character in it")
     scheme, separator, rest = text.partition("://")
+    scheme = scheme.lower()
     if not separator:
+        typo = _ONE_SLASH.match(text)
+        if typo:
+            raise BadRequest(
+                f"`{text}` has one slash after `{typo[1]}:` and a URI has two: write {typo[1]}://…, or ./{text} for a "
+                "directory of that name"
+            )
         return Root(Scheme.LOCAL, os.path.abspath(os.path.expanduser(text)))
     if scheme == "file":
+        text = f"file://{rest}"
         parts = urlsplit(text)
         if parts.netloc not in ("", "localhost"):
             raise BadRequest(
