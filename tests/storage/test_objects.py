@@ -319,6 +319,14 @@ def test_files_of_a_writer_that_died_are_removed_when_old(tmp_path: Path) -> Non
     assert objects.get("a/1")[0] == b"x"
 
 
+def test_a_temporary_file_that_is_renamed_while_temporaries_are_removed_is_left_alone(tmp_path: Path) -> None:
+    objects = open_objects(parse_root(tmp_path))
+    objects.put("a/1", b"x")
+    # Listed, and not there when it is looked at.
+    (tmp_path / "a" / "2#1").symlink_to(tmp_path / "a" / "gone")
+    assert objects.remove_temporaries(older_than=-1) == 0
+
+
 @pytest.mark.slow
 @pytest.mark.s3
 def test_a_store_that_does_not_answer_is_a_transient_error_within_bounds(

@@ -273,7 +273,7 @@ class ObjectStore:
             for directory, _, names in os.walk(self.root.path):
                 for name in names:
                     path = Path(directory, name)
-                    if _TEMPORARY.search(name) and time.time() - path.stat().st_mtime > older_than:
+                    if _TEMPORARY.search(name) and _is_older(path, older_than):
                         path.unlink(missing_ok=True)
                         removed += 1
         return removed
@@ -383,6 +383,14 @@ def _open_store(root: Root) -> Any:
         client_options={"allow_http": True} if allow_http else None,
         retry_config={"max_retries": STORE_RETRIES, "retry_timeout": timedelta(seconds=STORE_RETRY_SECONDS)},
     )
+
+
+def _is_older(path: Path, seconds: float) -> bool:
+    """Whether a file is that old; False when it is gone: whoever was writing it has renamed it into place."""
+    try:
+        return time.time() - path.stat().st_mtime > seconds
+    except FileNotFoundError:
+        return False
 
 
 def _token(found: Any) -> Token:
