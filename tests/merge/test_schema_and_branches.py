@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import Busy, Conflict
+from omnigraph.errors import Busy, Conflict, NotFound
 from omnigraph.failpoints import active
 from omnigraph.ledger import branches
 from omnigraph.ledger.manifest_rows import MANIFEST
 from omnigraph.ledger.schema_lock import hold_schema_lock
+from omnigraph.merge import merge as merging
 from tests.merge.graphs import SCHEMA, person, put, store_of
 
 NEXT = SCHEMA.replace("age: I32?", "age: I32?\n    mood: String?")
@@ -89,3 +90,22 @@ def test_a_crash_right_after_the_ref_leaves_a_branch_that_can_be_deleted(graph: 
         graph.branch_create("side")
     assert graph.branch_list() == ["main", "side"]
     graph.branch_delete("side")
+
+
+def test_a_source_that_is_deleted_while_it_is_merged_is_said_so(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(graph, "main", person("a"))
+    graph.branch_create("side")
+    put(graph, "side", person("b"))
+    run_write = merging.run_write
+
+    def after_the_deletion(*args, **options):
+        graph.branch_delete("side")
+        return run_write(*args, **options)
+
+    monkeypatch.setattr(merging, "run_write", after_the_deletion)
+    before = graph.head()
+    with og.open(store_of(graph).uri) as other, pytest.raises(NotFound, match="`side` was deleted while"):
+        other.merge("side")
+    assert graph.head() == before

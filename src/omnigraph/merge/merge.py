@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.errors import BadRequest, MergeConflicts, OmniGraphError
+from omnigraph.errors import BadRequest, MergeConflicts, NotFound, OmniGraphError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.branches import delete_branch
@@ -28,6 +28,7 @@ from omnigraph.merge.placement import IN_PROCESS, Placement
 from omnigraph.merge.planned import PlannedChanges
 from omnigraph.merge.stage import row_changes, stage
 from omnigraph.merge.three_way import TableMerge, merge_table
+from omnigraph.storage.lance_errors import TableNotFound
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -152,9 +153,16 @@ def merge(
         )
         return replace(intent, repinned=staged.repinned)
 
-    commit = run_write(
-        store, into, prepare, actor=actor, retry=RetryPolicy.PREPARE_AGAIN, operation=f"merge of `{source}`"
-    )
+    try:
+        commit = run_write(
+            store, into, prepare, actor=actor, retry=RetryPolicy.PREPARE_AGAIN, operation=f"merge of `{source}`"
+        )
+    except TableNotFound as missing:
+        if store.refs.get(source) == pinned.branch:
+            raise
+        raise NotFound(
+            f"merge: branch `{source}` was deleted while it was being merged; nothing was written", branch=source
+        ) from missing
     result = MergeResult(source, into, made[0].outcome, commit, made[0].counts, engine=placement.engine)
     return _without_source(store, result) if delete_source else result
 

@@ -10,6 +10,7 @@ from lance.commit import CommitConflictError
 
 from omnigraph.errors import Conflict, OmniGraphError, StorageError, StorageKind
 from omnigraph.storage.object_errors import first_line, is_permission_error, kind_of
+from omnigraph.storage.values import TableVersion
 
 
 class TableNotFound(StorageError):
@@ -52,5 +53,7 @@ def raise_ours(doing: str, what: object, error: Exception) -> NoReturn:
             StorageKind.CONFIGURATION,
         ) from error
     if any(text in lowered for text in ("not found", "does not exist", "no such file", "not a directory")):
-        raise TableNotFound(f"{doing} {what}: it does not exist ({reason})", StorageKind.NOT_FOUND) from error
+        gone = ". If it did before, its branch was deleted or cleanup removed it: read a newer state"
+        hint = gone if isinstance(what, TableVersion) else ""
+        raise TableNotFound(f"{doing} {what}: it does not exist ({reason}){hint}", StorageKind.NOT_FOUND) from error
     raise StorageError(f"{doing} {what} failed: {reason}", kind_of(reason)) from error
