@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ node Real { x: F64 @key  n: I32? }
 node Loose { n: I32? }
 edge Knows: Plain -> Plain { n: I32?  @key(src, dst) }
 """
-NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +50,7 @@ def test_the_ids_that_a_predicate_names(tmp_path: Path, type_: str, where: str, 
     assert isinstance(query, ir.MutationQuery)
     statement = query.statements[0]
     assert isinstance(statement, ir.Delete)
-    found = ids_by_key(catalog.table(f"node:{type_}"), statement.predicate, {}, NOW)  # type: ignore[arg-type]
+    found = ids_by_key(catalog.table(f"node:{type_}"), statement.predicate)  # type: ignore[arg-type]
     assert (None if found is None else found.to_pylist()) == expected
 
 

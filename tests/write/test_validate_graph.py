@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from omnigraph.ledger.store import GraphStore
 from omnigraph.query import ir
 from omnigraph.query.evaluate import matching_rows
+from omnigraph.query.predicates import bound
 from omnigraph.schema.types import Scalar, ScalarType
+from omnigraph.storage.pushdown import split
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import parse_root
 from omnigraph.storage.values import TableVersion
 from omnigraph.write.graph_change import RowChanges, validate_graph_change
-from omnigraph.write.pushdown import pushed_down
 from omnigraph.write.validate.duplicates import match_tuples, repeats
 from omnigraph.write.validate.partitions import Parts
 from tests.write.graphs import company, edge, fill, person
@@ -129,7 +130,7 @@ def test_what_is_pushed_down_lets_every_matching_row_through(
     stored: tuple[TableStore, TableVersion], predicate: ir.Expr
 ):
     now, params = datetime.datetime.now(datetime.UTC), {"p": "ab"}
-    pushed = pushed_down(predicate, params, now)
+    pushed, _ = split(bound(predicate, params, now))
     if pushed is None:
         return
     data = {(ir.THIS, name): ROWS[name] for name in ROWS.column_names}

@@ -6,10 +6,10 @@ planner works on this unordered form.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from omnigraph.query import ir
+from omnigraph.query.predicates import conjuncts, leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,44 +103,9 @@ def edge_table(operator: ir.Expand) -> str:
     return f"edge:{operator.edge}"
 
 
-def conjuncts(predicate: ir.Expr) -> Iterator[ir.Expr]:
-    """The parts of a conjunction. A row passes all of them exactly when it passes the whole."""
-    if isinstance(predicate, ir.And):
-        for item in predicate.items:
-            yield from conjuncts(item)
-    else:
-        yield predicate
-
-
 def variables_of(expr: ir.Expr) -> frozenset[str]:
     """The variables that an expression looks at."""
     return frozenset(leaf.var for leaf in leaves(expr) if isinstance(leaf, ir.Prop | ir.Entity | SEARCHES))
-
-
-def leaves(expr: ir.Expr) -> Iterator[ir.Expr]:
-    """The parts of an expression that have no parts of their own to evaluate, searches included."""
-    match expr:
-        case ir.Compare(left=left, right=right):
-            yield from leaves(left)
-            yield from leaves(right)
-        case ir.IsNull(item=item) | ir.Not(item=item):
-            yield from leaves(item)
-        case ir.Contains(haystack=first, needle=second) | ir.StartsWith(text=first, prefix=second):
-            yield from leaves(first)
-            yield from leaves(second)
-        case ir.In(item=item, items=items):
-            yield from leaves(item)
-            yield from leaves(items)
-        case ir.And(items=parts) | ir.Or(items=parts):
-            for part in parts:
-                yield from leaves(part)
-        case ir.Rrf(first=one, second=two):
-            yield one
-            yield two
-        case ir.Aggregate(arg=arg):
-            yield arg
-        case _:
-            yield expr
 
 
 SEARCHES = ir.TextMatch | ir.Nearest | ir.Bm25

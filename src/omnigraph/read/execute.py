@@ -6,8 +6,8 @@ import time
 
 from omnigraph.errors import BadRequest
 from omnigraph.query import ir
+from omnigraph.query.predicates import leaves
 from omnigraph.read import expand, group, join, ordering, scan, search
-from omnigraph.read.block import leaves
 from omnigraph.read.frame import UNIT, Frame
 from omnigraph.read.running import Run
 from omnigraph.read.steps import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from omnigraph.query import ir
+from omnigraph.query.predicates import leaves
 from omnigraph.read.arrow_types import shown_properties
-from omnigraph.read.block import leaves
 from omnigraph.read.steps import AntiStep, CombineStep, FilterStep, Plan, ScanStep, Step, every_step
 from omnigraph.schema.catalog import Catalog
 

@@ -12,15 +12,15 @@ import pyarrow as pa
 
 from omnigraph.embed.provider import EmbeddingProvider
 from omnigraph.query import ir
+from omnigraph.query.predicates import bound, leaves
 from omnigraph.read.arrays import Mask
-from omnigraph.read.block import leaves
 from omnigraph.read.caches import ReadCaches
 from omnigraph.read.control import CancelToken, MemoryBudget
 from omnigraph.read.frame import EntityCodes, Frame
 from omnigraph.read.profile import Profile
 from omnigraph.read.spaces import EdgeRowSpace, GrowingSpace, SortedSpace, Space
 from omnigraph.read.tables import TableReader
-from omnigraph.read.values import bound, evaluate
+from omnigraph.read.values import evaluate
 from omnigraph.schema.catalog import Catalog, NodeType
 from omnigraph.schema.types import is_text
 

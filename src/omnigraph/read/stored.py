@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from omnigraph.ledger.values import TablePin
 from omnigraph.query import ir
+from omnigraph.query.predicates import leaves
 from omnigraph.read.arrays import Codes
-from omnigraph.read.block import leaves
 from omnigraph.read.caches import ReadCaches
-from omnigraph.read.pushdown import split
 from omnigraph.read.running import conjunction
 from omnigraph.read.tables import type_width
 from omnigraph.read.values import holds
+from omnigraph.storage.pushdown import split
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.values import TableVersion
 

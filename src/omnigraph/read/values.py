@@ -5,28 +5,15 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 
 from omnigraph.query import evaluate as meaning
 from omnigraph.query import ir
-from omnigraph.query.lower_result import rebuild
-from omnigraph.schema.types import Scalar, ScalarType
 
 _NO_TIME = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-
-
-def bound(expr: ir.Expr, parameters: Mapping[str, Any], now: datetime.datetime) -> ir.Expr:
-    """The expression with parameters and `now()` replaced by literals."""
-    match expr:
-        case ir.Param(name=name, type=type_):
-            return ir.Literal(parameters.get(name), type_)
-        case ir.Now():
-            return ir.Literal(now, ScalarType(Scalar.DATETIME))
-        case _:
-            return rebuild(expr, lambda part: bound(part, parameters, now))
 
 
 def evaluate(expr: ir.Expr, length: int, column: Callable[[ir.Prop | ir.ColumnRef], Any]) -> pa.Array:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from omnigraph.query import ir
-from omnigraph.read.block import leaves
+from omnigraph.query.predicates import leaves
 from omnigraph.read.values import evaluate
 from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.types import EntityType, EnumType, PropertyType, Scalar, ScalarType, ValueType

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import InternalError
 from omnigraph.query import ir
-from omnigraph.read.block import conjuncts
+from omnigraph.query.predicates import conjuncts
 from omnigraph.schema.types import EntityType, Scalar, ScalarType
 from omnigraph.spark.aggregates import aggregate_rows
 from omnigraph.spark.expressions import lower_expression, lower_predicate

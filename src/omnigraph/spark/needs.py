@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from omnigraph.query import ir
-from omnigraph.read.block import leaves
+from omnigraph.query.predicates import leaves
 
 
 class Needs:

@@ -18,15 +18,17 @@ import pyarrow.compute as pc
 
 from omnigraph.query import ir
 from omnigraph.query.evaluate import matching_rows
+from omnigraph.query.predicates import bound, leaves
 from omnigraph.schema.catalog import Catalog, GraphType
+from omnigraph.storage.pushdown import split
 from omnigraph.write.columns import empty_rows, working_schema
 from omnigraph.write.committed import CommittedRows
 from omnigraph.write.key_lookup import ids_by_key
 from omnigraph.write.overlay import changed_rows, collapse, overlay
-from omnigraph.write.pushdown import columns_of, pushed_down
 from omnigraph.write.rows import Rows
 from omnigraph.write.validate.changes import TableChange, key_columns, no_ids, one_array
 
+_NO_TIME = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _PLACES = pa.schema([("id", pa.string()), ("_rowid", pa.uint64()), ("_rowaddr", pa.uint64())])
 
 
@@ -66,11 +68,12 @@ class MutationStaging:
     ) -> pa.Table:
         """The whole rows for which a predicate is true."""
         schema = working_schema(self.type(table_key))
-        pushed = pushed_down(predicate, params, now)
+        predicate = bound(predicate, params, now)
+        pushed, _ = split(predicate)
         if pushed is None or any(pa.types.is_nested(f.type) or pa.types.is_large_binary(f.type) for f in schema):
             # Many rows may come back, or large ones: find out which are meant before they are read whole.
-            return self.rows_by_id(table_key, self.matching_ids(table_key, predicate, params, now))
-        found = self._evaluated(table_key, predicate, params, now, schema.names)
+            return self.rows_by_id(table_key, self._matching_ids(table_key, predicate))
+        found = self._evaluated(table_key, predicate, schema.names)
         self._remember(table_key, found)
         return found
 
@@ -78,31 +81,27 @@ class MutationStaging:
         self, table_key: str, predicate: ir.Expr, params: Mapping[str, Any], now: datetime.datetime
     ) -> pa.Array:
         """The ids of the rows for which a predicate is true; only what it looks at is read."""
-        wanted = columns_of(predicate) | {"id"}
-        names = [name for name in working_schema(self.type(table_key)).names if name in wanted]
-        return one_array(self._evaluated(table_key, predicate, params, now, names)["id"])
+        return self._matching_ids(table_key, bound(predicate, params, now))
 
-    def _evaluated(
-        self,
-        table_key: str,
-        predicate: ir.Expr,
-        params: Mapping[str, Any],
-        now: datetime.datetime,
-        names: Sequence[str],
-    ) -> pa.Table:
+    def _matching_ids(self, table_key: str, predicate: ir.Expr) -> pa.Array:
+        wanted = {leaf.name for leaf in leaves(predicate) if isinstance(leaf, ir.Prop)} | {"id"}
+        names = [name for name in working_schema(self.type(table_key)).names if name in wanted]
+        return one_array(self._evaluated(table_key, predicate, names)["id"])
+
+    def _evaluated(self, table_key: str, predicate: ir.Expr, names: Sequence[str]) -> pa.Table:
         pending = self.pending(table_key)
         rows = pending.rows.select(list(names))
         if self.committed.count(table_key):
-            ids = ids_by_key(self.type(table_key), predicate, params, now)
+            ids = ids_by_key(self.type(table_key), predicate)
             if ids is not None:
                 committed = self.committed.rows_with(table_key, "id", ids, names, with_row_address=True)
             else:
-                committed = self.committed.matching(table_key, pushed_down(predicate, params, now), names)
+                committed = self.committed.matching(table_key, split(predicate)[0], names)
             self._note_places(table_key, committed)
             committed = _in_working_types(self._not_pending(committed, pending), pending.rows.schema)
             rows = pa.concat_tables([committed, rows])
         columns = {(ir.THIS, name): rows[name] for name in rows.column_names}
-        return rows.filter(matching_rows(predicate, columns, params, now, rows.num_rows))
+        return rows.filter(matching_rows(predicate, columns, {}, _NO_TIME, rows.num_rows))
 
     def upsert(self, rows: Rows, *, known_new: bool = False) -> None:
         """Merge rows by id into what is there, pending or committed; ids that are nowhere become new rows."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from omnigraph.query import ir
 from omnigraph.query.check.literals import INTEGER_RANGES
-from omnigraph.read.block import conjuncts
+from omnigraph.query.predicates import conjuncts
 from omnigraph.schema.types import FLOATS, EnumType, ListType, Scalar, ScalarType, ValueType, is_text
 from omnigraph.storage import filters
 
