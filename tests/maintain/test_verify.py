@@ -14,9 +14,9 @@ from omnigraph.ledger.refs import TagRef
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, open_store
 from omnigraph.maintain.repair import repair
-from omnigraph.maintain.verify import Rule, VerifyReport, verify
+from omnigraph.maintain.verify import Finding, Rule, VerifyReport, lasting, verify
 from tests.faults.harness import run_killed
-from tests.maintain.graphs import KNOWS, PERSON, knows, put
+from tests.maintain.graphs import KNOWS, PERSON, interrupted, knows, put
 
 
 @pytest.fixture
@@ -51,6 +51,23 @@ def test_a_sound_graph_has_no_findings(filled: GraphStore) -> None:
     assert (report.exit_code, report.branches, report.rows) == (0, 2, 3 + 1 + 4)
     with override(cleanup_grace=0.0):
         assert looked_at(filled).ok
+
+
+def test_what_a_writer_at_work_shows_for_a_moment_is_no_finding() -> None:
+    lasts = Finding(Rule.DRIFT, "version 3 is published and 4 is there", "main", PERSON)
+    looks = iter([[lasts, Finding(Rule.SIDECARS, "the write A")], [Finding(Rule.SIDECARS, "the write B"), lasts]])
+    assert lasting(lambda: next(looks, [lasts])) == [lasts]
+    once = iter([[lasts], []])
+    assert lasting(lambda: next(once)) == []
+
+
+@pytest.mark.parametrize("at", ["write.published", "publish.before", "publish.after"])
+def test_a_write_that_takes_long_is_told_with_its_writer(filled: GraphStore, tmp_path: Path, at: str) -> None:
+    reports: list[VerifyReport] = []
+    interrupted(at, tmp_path / "gate", lambda: put(filled, eve=5), lambda: reports.append(looked_at(filled)))
+    assert [finding.rule for finding in reports[0].findings if "a writer is at work" not in finding.message] == []
+    assert {finding.branch for finding in reports[0].findings} == {"main"}
+    assert looked_at(filled).ok
 
 
 def only(report: VerifyReport, rule: Rule) -> list[tuple[str | None, str | None, str | None]]:
@@ -107,7 +124,7 @@ def test_drift(filled: GraphStore) -> None:
 def test_an_unfinished_write(filled: GraphStore) -> None:
     run_killed(write_and_die, filled.uri, at="write.sidecar_put")
     with override(cleanup_grace=3600.0):
-        assert only(looked_at(filled), Rule.SIDECARS) == [(None, None, None)]
+        assert only(looked_at(filled), Rule.SIDECARS) == [("main", None, None)]
 
 
 def write_and_die(uri: str) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 
 from omnigraph.config import settings
 from omnigraph.errors import OmniGraphError
-from omnigraph.ledger.history import CommitGraph
 from omnigraph.ledger.live_branches import is_live
 from omnigraph.ledger.manifest_rows import MANIFEST
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.values import BranchRef, Snapshot, TablePin
+from omnigraph.ledger.window import lease_name
 from omnigraph.maintain import forks, inventory, leftovers
 from omnigraph.maintain.cleanup import oldest_protected
 from omnigraph.maintain.drifted import drift_of_branch
@@ -32,6 +32,9 @@ from omnigraph.schema.catalog import EdgeType
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
+
+LOOKS, LOOK_SECONDS = 3, 0.15
+"""How often, and how long after one another, what a writer at work shows too is looked at again."""
 
 SHOWN_ROWS = 10
 """Findings about single rows that are listed for each rule and table; the rest is counted."""
@@ -112,11 +115,9 @@ def verify(store: GraphStore) -> VerifyReport:
             found.append(Finding(Rule.PIN_OPENS, f"the branch cannot be opened: {error.message}", branch.name))
     for branch, snapshot in states:
         found += checked.check(branch.name, snapshot)
-        found += _drift(store, branch)
-    found += _sidecars(store)
     found += _tags(store, checked)
-    graph, history = _history(store, states)
-    found += history
+    passing = lasting(lambda: _passing(store, states))
+    found += _with_writers_named(store, states, passing)
     try:
         found += _leftovers(store)
     except OmniGraphError as error:
@@ -124,7 +125,39 @@ def verify(store: GraphStore) -> VerifyReport:
     # What was found of a branch that was deleted in the middle of it is how a deletion looks.
     gone = {branch.name for branch in branches if not is_live(store, branch)}
     kept = tuple(finding for finding in found if finding.branch not in gone)
-    return VerifyReport(len(branches), checked.tables, checked.rows, len(graph), kept)
+    return VerifyReport(len(branches), checked.tables, checked.rows, len(store.commits.graph()), kept)
+
+
+def lasting(look: Callable[[], list[Finding]]) -> list[Finding]:
+    """What is found at every look. A writer between its commits, its publish and its log entry looks like damage, and
+    a moment later it does not."""
+    found = look()
+    for _ in range(LOOKS):
+        if not found:
+            break
+        time.sleep(LOOK_SECONDS)
+        again = look()
+        found = [finding for finding in found if finding in again]
+    return found
+
+
+def _passing(store: GraphStore, states: list[tuple[BranchRef, Snapshot]]) -> list[Finding]:
+    """What a writer at work shows too."""
+    drift = [finding for branch, _ in states for finding in _drift(store, branch)]
+    return [*drift, *_sidecars(store), *_history(store, states)]
+
+
+def _with_writers_named(
+    store: GraphStore, states: list[tuple[BranchRef, Snapshot]], findings: list[Finding]
+) -> list[Finding]:
+    """The findings, with a word on those of branches on which somebody has been at work all the time."""
+    held = {lease.name for lease in store.leases.list_live()} if findings else set()
+    at_work = {branch.name for branch, _ in states if lease_name(branch) in held}
+    hint = "; a writer is at work on the branch: look again when it is done"
+    return [
+        replace(finding, message=finding.message + hint) if finding.branch in at_work else finding
+        for finding in findings
+    ]
 
 
 class _Tables:
@@ -218,10 +251,20 @@ def _drift(store: GraphStore, branch: BranchRef) -> list[Finding]:
 def _sidecars(store: GraphStore) -> list[Finding]:
     return [
         Finding(
-            Rule.SIDECARS, f"the write {one} is not finished; open the graph for writing, or run `omnigraph repair`"
+            Rule.SIDECARS,
+            f"the write {one} is not finished; open the graph for writing, or run `omnigraph repair`",
+            _branch_of(store, one),
         )
         for one in store.sidecars.list()
     ]
+
+
+def _branch_of(store: GraphStore, operation_id: str) -> str | None:
+    try:
+        stored = store.sidecars.get(operation_id)
+    except OmniGraphError:
+        return None
+    return stored.sidecar.branch if stored is not None else None
 
 
 def _tags(store: GraphStore, checked: _Tables) -> list[Finding]:
@@ -234,7 +277,7 @@ def _tags(store: GraphStore, checked: _Tables) -> list[Finding]:
     return found
 
 
-def _history(store: GraphStore, states: list[tuple[BranchRef, Snapshot]]) -> tuple[CommitGraph, list[Finding]]:
+def _history(store: GraphStore, states: list[tuple[BranchRef, Snapshot]]) -> list[Finding]:
     """The log against the manifest's versions that still exist, and every commit against its parents."""
     graph = store.commits.graph()
     found: list[Finding] = []
@@ -260,7 +303,7 @@ def _history(store: GraphStore, states: list[tuple[BranchRef, Snapshot]]) -> tup
             for parent in (commit.parent_commit_id, commit.merged_parent_commit_id)
             if parent is not None and parent not in graph
         ]
-    return graph, found
+    return found
 
 
 def _leftovers(store: GraphStore) -> list[Finding]:
