@@ -175,12 +175,17 @@ def test_deleting_a_branch_reclaims_its_forks(graph):
     assert people(graph) == []
 
 
-def test_what_a_merge_base_of_live_branches_needs_is_kept(graph):
+def written_on_b_and_merged_into_main(graph):
+    """A commit on `b` that main has merged, and the forks there are; `d` is there to merge it too."""
     branches.create_branch(graph, "b")
     branches.create_branch(graph, "d")
     shared = add_people(graph, "shared", branch="b")
-    kept = forks(graph)
     publish_move(graph, merged_parent_commit_id=shared.graph_commit_id)
+    return shared, forks(graph)
+
+
+def test_what_a_merge_base_of_live_branches_needs_is_kept(graph):
+    shared, kept = written_on_b_and_merged_into_main(graph)
     publish_move(graph, branch="d", merged_parent_commit_id=shared.graph_commit_id)
     branches.delete_branch(graph, "b")
     assert forks(graph) == kept, "the merge base of main and d lies on b"
@@ -204,11 +209,7 @@ def test_what_a_merge_base_on_a_deleted_child_needs_of_its_parent_is_kept(graph)
 
 
 def test_what_an_unlogged_merge_base_of_live_branches_needs_is_kept(graph):
-    branches.create_branch(graph, "b")
-    branches.create_branch(graph, "d")
-    shared = add_people(graph, "shared", branch="b")
-    kept = forks(graph)
-    publish_move(graph, merged_parent_commit_id=shared.graph_commit_id)
+    shared, kept = written_on_b_and_merged_into_main(graph)
     with active("publish.after", "raise"), pytest.raises(FailpointError):
         publish_move(graph, branch="d", merged_parent_commit_id=shared.graph_commit_id)
     branches.delete_branch(graph, "b")

@@ -204,21 +204,25 @@ def test_the_job_group_ends_with_the_job(spark: Any) -> None:
         context.setLocalProperty("spark.jobGroup.id", None)
 
 
-@pytest.mark.spark
-def test_a_failure_on_the_driver_cancels_the_job_group(spark: Any) -> None:
-    def slow(batches: Any) -> Any:
-        import time
+def slow_job(spark: Any) -> int:
+    """Half a minute of work that can be cancelled. The task is a function inside, which travels as a whole."""
 
+    def slow(batches: Any) -> Any:
         for batch in batches:
             time.sleep(30)
             yield batch
 
+    return spark.range(2, numPartitions=2).mapInArrow(slow, "id long").count()
+
+
+@pytest.mark.spark
+def test_a_failure_on_the_driver_cancels_the_job_group(spark: Any) -> None:
     failures: list[BaseException] = []
 
     def background() -> None:
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", group)
         try:
-            spark.range(2, numPartitions=2).mapInArrow(slow, "id long").count()
+            slow_job(spark)
         except Exception as error:
             failures.append(error)
 
@@ -237,11 +241,6 @@ def test_a_failure_on_the_driver_cancels_the_job_group(spark: Any) -> None:
 
 @pytest.mark.spark
 def test_an_interrupt_in_the_middle_of_a_call_cancels_at_once_and_the_next_call_gets_its_own_answer(spark: Any) -> None:
-    def slow(batches: Any) -> Any:
-        for batch in batches:
-            time.sleep(30)
-            yield batch
-
     context = spark.sparkContext
     context.setLocalProperty("my.own", "kept")
 
@@ -256,7 +255,7 @@ def test_an_interrupt_in_the_middle_of_a_call_cancels_at_once_and_the_next_call_
         with pytest.raises(KeyboardInterrupt), run_job(spark, "interrupted") as job:  # noqa: PT012
             thread = threading.Thread(target=press, args=(job.group,))
             thread.start()
-            spark.range(2, numPartitions=2).mapInArrow(slow, "id long").count()
+            slow_job(spark)
     finally:
         signal.signal(signal.SIGINT, before)
     thread.join()

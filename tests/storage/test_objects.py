@@ -23,7 +23,11 @@ from omnigraph.storage.os_locks import exclusive
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import parse_root
 from tests.faults.harness import wait_for
+from tests.storage.conftest import ON_S3
 from tests.storage.processes import add_to_counter, try_without_permission
+
+WITH_TOMBSTONES = ["memory", ON_S3]
+"""Stores that cannot compare and delete in one step."""
 
 
 def test_an_acknowledged_write_is_fully_readable(objects: ObjectStore) -> None:
@@ -139,9 +143,8 @@ def test_only_old_tombstones_are_removed_and_never_an_object(objects: ObjectStor
     assert [entry.path for entry in objects.list("refs")] == ["refs/gone", "refs/live"]
 
 
+@pytest.mark.parametrize("objects", WITH_TOMBSTONES, indirect=True)
 def test_a_name_taken_while_its_tombstone_is_removed_is_never_lost(objects: ObjectStore, tmp_path: Path) -> None:
-    if objects.root.is_local:
-        pytest.skip("a local disk has no tombstones")
     objects.delete_if_match("refs/gone", objects.put("refs/gone", b"one"))
     gate = tmp_path / "gate"
     with ThreadPoolExecutor(2) as workers, active("objects.tombstone_leaving", f"pause:{gate}"):
@@ -159,11 +162,10 @@ def test_a_name_taken_while_its_tombstone_is_removed_is_never_lost(objects: Obje
     assert objects.get("refs/gone")[0] == b"two"
 
 
+@pytest.mark.parametrize("objects", WITH_TOMBSTONES, indirect=True)
 def test_the_tombstone_of_a_remover_that_died_holds_its_name_up_for_a_time_only(
     objects: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if objects.root.is_local:
-        pytest.skip("a local disk has no tombstones")
     objects.delete_if_match("refs/gone", objects.put("refs/gone", b"one"))
     with active("objects.tombstone_leaving", "raise"), pytest.raises(StorageError):
         objects.remove_tombstones("refs", older_than=-1)
