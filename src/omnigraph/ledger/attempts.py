@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from ulid import ULID
 
@@ -25,6 +25,7 @@ from omnigraph.errors import Conflict, LeaseLost, OmniGraphError, RecoveryRequir
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger import snapshots
 from omnigraph.ledger.intents import TableWrite, WriteIntent
+from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.premises import SchemaMoved, check_if_commit
 from omnigraph.ledger.protocol import WriteUnresolved, commit_write, prepare_line
 from omnigraph.ledger.recovery import heal
@@ -32,9 +33,6 @@ from omnigraph.ledger.schema_lock import refuse_while_schema_is_applied
 from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot, TablePin, WriterKind
 from omnigraph.storage.compaction import StagedCompaction
 from omnigraph.storage.values import StagedWrite, TableVersion
-
-if TYPE_CHECKING:
-    from omnigraph.ledger.store import GraphStore
 
 DATA_ATTEMPTS = 24
 """How often a write that adds rows is prepared before its conflict is reported."""
@@ -67,7 +65,7 @@ class WriteSession:
     builds its intent with `intent`.
     """
 
-    def __init__(self, store: GraphStore, branch: BranchRef, actor_id: str | None) -> None:
+    def __init__(self, store: GraphParts, branch: BranchRef, actor_id: str | None) -> None:
         self.store = store
         self.branch = branch
         self.actor_id = actor_id
@@ -161,7 +159,7 @@ class _Patience:
 
 
 def run_write(
-    store: GraphStore,
+    store: GraphParts,
     branch_name: str,
     prepare: Prepare,
     *,
@@ -199,7 +197,7 @@ def run_write(
 
 
 def _attempt(
-    store: GraphStore,
+    store: GraphParts,
     branch: BranchRef,
     prepare: Prepare,
     actor: str | None,
@@ -231,7 +229,7 @@ def _attempt(
 
 
 def _prepare_again_or_raise(
-    store: GraphStore, failure: Conflict | RecoveryRequired, retry: RetryPolicy, patience: _Patience
+    store: GraphParts, failure: Conflict | RecoveryRequired, retry: RetryPolicy, patience: _Patience
 ) -> None:
     if isinstance(failure, WriteUnresolved | LeaseLost):
         raise failure

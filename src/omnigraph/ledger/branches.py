@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
 
 from ulid import ULID
 
@@ -26,13 +25,11 @@ from omnigraph.ledger.history import CommitGraph, made_from
 from omnigraph.ledger.manifest import ManifestState
 from omnigraph.ledger.manifest_rows import MANIFEST
 from omnigraph.ledger.names import check_branch_name, refuse_system_name
+from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.schema_lock import refuse_while_schema_is_applied
 from omnigraph.ledger.values import MAIN, BranchRef, Snapshot
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.values import TableVersion
-
-if TYPE_CHECKING:
-    from omnigraph.ledger.store import GraphStore
 
 _logger = logging.getLogger("omnigraph.ledger")
 
@@ -45,7 +42,7 @@ declare("branch_delete.between_forks", "One more fork of a deleted branch is rec
 
 
 def create_branch(
-    store: GraphStore, name: str, from_: snapshots.Target = MAIN, *, actor: str | None = None
+    store: GraphParts, name: str, from_: snapshots.Target = MAIN, *, actor: str | None = None
 ) -> BranchRef:
     """Make a branch that starts at `from_`: a branch, or any other target. Costs the same whatever the graph's size."""
     store.refuse_if_read_only("branch create")
@@ -55,12 +52,12 @@ def create_branch(
     refuse_while_schema_is_applied(store, "branch create")
     # Taken before the source is read: cleanup leaves alone whatever was a head since then.
     with store.leases.acquire(f"{WRITER_LEASE_PREFIX}{ULID()}", f"branch create {name}"):
-        source = store.snapshot(from_)
+        source = snapshots.resolve(store, from_)
         with _source_held(store, source):
             return _create(store, name, source, actor)
 
 
-def _create(store: GraphStore, name: str, source: Snapshot, actor: str | None) -> BranchRef:
+def _create(store: GraphParts, name: str, source: Snapshot, actor: str | None) -> BranchRef:
     incarnation = str(ULID())
     ref = BranchRef(
         name=name,
@@ -89,7 +86,7 @@ def _create(store: GraphStore, name: str, source: Snapshot, actor: str | None) -
     return ref
 
 
-def _refuse_schema_change(store: GraphStore, source: Snapshot) -> None:
+def _refuse_schema_change(store: GraphParts, source: Snapshot) -> None:
     """No branch with another schema than `main`: nothing could be merged between them.
 
     A schema apply looks for branches while it holds its lock. So once the ref object is there, either the apply sees it
@@ -104,13 +101,13 @@ def _refuse_schema_change(store: GraphStore, source: Snapshot) -> None:
         )
 
 
-def list_branches(store: GraphStore) -> list[BranchRef]:
+def list_branches(store: GraphParts) -> list[BranchRef]:
     """All public branches, sorted by name; system ones are left out."""
     return store.refs.list()
 
 
 def delete_branch(
-    store: GraphStore, name: str, *, bound_to: str | None = None, as_made: BranchRef | None = None
+    store: GraphParts, name: str, *, bound_to: str | None = None, as_made: BranchRef | None = None
 ) -> None:
     """Delete a branch.
 
@@ -141,12 +138,12 @@ def delete_branch(
     _reclaim(store, ref, last)
 
 
-def descendants(store: GraphStore, ref: BranchRef) -> list[BranchRef]:
+def descendants(store: GraphParts, ref: BranchRef) -> list[BranchRef]:
     """The branches that were made from this incarnation of a branch."""
     return [other for other in store.refs.list() if other.source_incarnation == ref.incarnation]
 
 
-def forks_in_use(store: GraphStore, gone: BranchRef) -> set[tuple[str, str]]:
+def forks_in_use(store: GraphParts, gone: BranchRef) -> set[tuple[str, str]]:
     """The (location, fork) pairs of a deleted branch that tags and merge bases of live branches read.
 
     No head of another branch reads them: a merge takes rows over, never a fork, and a branch that others were made from
@@ -154,7 +151,7 @@ def forks_in_use(store: GraphStore, gone: BranchRef) -> set[tuple[str, str]]:
     """
     if store.sidecars.names():
         # Somebody may have published a merge that is not logged yet.
-        store.complete_log()
+        completion.complete(store)
     graph = store.commits.graph()
     own = [commit.graph_commit_id for commit in graph if commit.incarnation == gone.incarnation]
     readers = made_from(graph, own)
@@ -187,7 +184,7 @@ def _may_be_bases(graph: CommitGraph, own: Collection[str], readers: Collection[
 
 
 @contextmanager
-def _source_held(store: GraphStore, source: Snapshot) -> Iterator[None]:
+def _source_held(store: GraphParts, source: Snapshot) -> Iterator[None]:
     """Keep the source from being deleted, and its forks from being reclaimed, until the new branch is known.
 
     `main` is never deleted. A state that is no head any more can be used as long as its rows are still there.
@@ -206,12 +203,12 @@ def _source_held(store: GraphStore, source: Snapshot) -> Iterator[None]:
         yield
 
 
-def _is_head(store: GraphStore, live: BranchRef, source: Snapshot) -> bool:
+def _is_head(store: GraphParts, live: BranchRef, source: Snapshot) -> bool:
     """Whether the source is what its branch shows now: somebody may have published since, which does no harm."""
     return store.manifest.read(live).head.graph_commit_id == source.head.graph_commit_id
 
 
-def _fork_manifest(store: GraphStore, source: Snapshot, name: str) -> None:
+def _fork_manifest(store: GraphParts, source: Snapshot, name: str) -> None:
     start = TableVersion(MANIFEST, source.branch.manifest_branch, source.manifest_version)
     try:
         store.tables.create_fork(start, name)
@@ -223,14 +220,14 @@ def _fork_manifest(store: GraphStore, source: Snapshot, name: str) -> None:
         ) from cause
 
 
-def _drop_manifest_branch(store: GraphStore, name: str) -> None:
+def _drop_manifest_branch(store: GraphParts, name: str) -> None:
     try:
         store.tables.delete_fork(MANIFEST, name)
     except OmniGraphError as error:
         _logger.warning("the unnamed manifest branch %s was left for cleanup: %s", name, error)
 
 
-def _refuse_descendants(store: GraphStore, ref: BranchRef) -> None:
+def _refuse_descendants(store: GraphParts, ref: BranchRef) -> None:
     children = [child.name for child in descendants(store, ref)]
     if children:
         raise BadRequest(
@@ -240,7 +237,7 @@ def _refuse_descendants(store: GraphStore, ref: BranchRef) -> None:
         )
 
 
-def _reclaim(store: GraphStore, ref: BranchRef, last: ManifestState) -> None:
+def _reclaim(store: GraphParts, ref: BranchRef, last: ManifestState) -> None:
     """Remove the forks that only the deleted branch used. Best effort: `cleanup` converges what is left."""
     own = [pin for pin in last.tables.values() if pin.owner == ref.incarnation and pin.lance_branch is not None]
     if not own:

@@ -10,26 +10,23 @@ import contextlib
 import logging
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 from omnigraph.errors import Busy, Conflict, LeaseLost, StorageError
 from omnigraph.ledger.commits import ParentNotLogged
 from omnigraph.ledger.history import CommitGraph
 from omnigraph.ledger.log_rows import LogEntry
 from omnigraph.ledger.manifest import ManifestState
+from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.publish_marks import PublishMark
 from omnigraph.ledger.stamp import CURRENT
 from omnigraph.ledger.values import BranchRef
 from omnigraph.storage.lance_errors import TableNotFound
 
-if TYPE_CHECKING:
-    from omnigraph.ledger.store import GraphStore
-
 _READERS = 8
 _logger = logging.getLogger("omnigraph.ledger")
 
 
-def complete(store: GraphStore) -> int:
+def complete(store: GraphParts) -> int:
     """Complete the log for every branch; how many commits were missing. A read-only handle only takes note of them."""
     refs = store.refs.list()
     if len(refs) <= 1:
@@ -40,12 +37,12 @@ def complete(store: GraphStore) -> int:
     return complete_from(store, states)
 
 
-def complete_branch(store: GraphStore, branch: BranchRef) -> int:
+def complete_branch(store: GraphParts, branch: BranchRef) -> int:
     """Complete the log for one branch."""
     return complete_from(store, [store.manifest.read(branch)])
 
 
-def complete_from(store: GraphStore, states: Iterable[ManifestState]) -> int:
+def complete_from(store: GraphParts, states: Iterable[ManifestState]) -> int:
     """Complete the log for these states and everything before them."""
     known = store.commits.knows([state.head.graph_commit_id for state in states])
     added = 0
@@ -62,7 +59,7 @@ def complete_from(store: GraphStore, states: Iterable[ManifestState]) -> int:
     return added
 
 
-def complete_marked(store: GraphStore, marks: Iterable[PublishMark]) -> None:
+def complete_marked(store: GraphParts, marks: Iterable[PublishMark]) -> None:
     """Complete the log of the branches that marks name, and remove the marks of those who are no longer at work."""
     for mark in marks:
         _complete_named(store, mark.branch)
@@ -75,7 +72,7 @@ def complete_marked(store: GraphStore, marks: Iterable[PublishMark]) -> None:
             store.publish_marks.remove(mark.graph_commit_id)
 
 
-def _complete_named(store: GraphStore, named: BranchRef | None) -> None:
+def _complete_named(store: GraphParts, named: BranchRef | None) -> None:
     """Complete the log of a branch. One that is deleted was completed then; when none is named, all are completed."""
     if named is None:
         complete(store)
@@ -85,7 +82,7 @@ def _complete_named(store: GraphStore, named: BranchRef | None) -> None:
     complete_from(store, [state] if state is not None else [])
 
 
-def known_history(store: GraphStore, state: ManifestState) -> CommitGraph:
+def known_history(store: GraphParts, state: ManifestState) -> CommitGraph:
     """The commit DAG, with this state's own commit in it even when the log lags behind the manifest."""
     graph = store.commits.graph()
     if state.head.graph_commit_id not in graph:
@@ -94,7 +91,7 @@ def known_history(store: GraphStore, state: ManifestState) -> CommitGraph:
     return graph
 
 
-def record(store: GraphStore, branch: BranchRef, entry: LogEntry) -> bool:
+def record(store: GraphParts, branch: BranchRef, entry: LogEntry) -> bool:
     """Log a commit that was just published; whether that worked.
 
     The commit is durable already, so trouble with the log is told and not raised.
@@ -114,7 +111,7 @@ def record(store: GraphStore, branch: BranchRef, entry: LogEntry) -> bool:
     return True
 
 
-def _missing_before(store: GraphStore, state: ManifestState) -> tuple[list[LogEntry], bool]:
+def _missing_before(store: GraphParts, state: ManifestState) -> tuple[list[LogEntry], bool]:
     """The commits from this state back to one that the log knows, oldest first; and whether history broke off."""
     found: list[LogEntry] = []
     current: ManifestState | None = state
@@ -130,7 +127,7 @@ def _missing_before(store: GraphStore, state: ManifestState) -> tuple[list[LogEn
     return found[::-1], gap
 
 
-def _before(store: GraphStore, state: ManifestState) -> ManifestState | None:
+def _before(store: GraphParts, state: ManifestState) -> ManifestState | None:
     """The newest state before this one's commit, on the line where it was published; None when it is gone."""
     commit = state.head
     version = commit.manifest_version - 1
@@ -148,7 +145,7 @@ def _before(store: GraphStore, state: ManifestState) -> ManifestState | None:
     return None
 
 
-def _head(store: GraphStore, ref: BranchRef) -> ManifestState | None:
+def _head(store: GraphParts, ref: BranchRef) -> ManifestState | None:
     try:
         return store.manifest.read(ref)
     except TableNotFound:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ulid import ULID
 
@@ -17,14 +16,12 @@ from omnigraph.errors import InternalError, RecoveryRequired, StorageError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.evidence import commits_above, line_of
 from omnigraph.ledger.intents import WriteIntent
+from omnigraph.ledger.manifest import ManifestState
+from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.publish import CommitDraft, Publication, check_expected, publish
 from omnigraph.ledger.sidecars import Sidecar
 from omnigraph.ledger.values import RECOVERY_ACTOR, BranchRef, TablePin, WriterKind
 from omnigraph.ledger.window import Window
-
-if TYPE_CHECKING:
-    from omnigraph.ledger.manifest import ManifestState
-    from omnigraph.ledger.store import GraphStore
 
 declare("drift.publish", "Just before drift that changes no content is published")
 
@@ -37,7 +34,7 @@ class Drift:
     head: int
 
 
-def drift_of(store: GraphStore, branch: BranchRef, pin: TablePin) -> Drift | None:
+def drift_of(store: GraphParts, branch: BranchRef, pin: TablePin) -> Drift | None:
     """The drift of one table of a branch, None when its newest version is the published one.
 
     Only a line that the branch owns can drift: a version on anybody else's line is pinned, whatever comes after it.
@@ -54,12 +51,12 @@ def drift_of(store: GraphStore, branch: BranchRef, pin: TablePin) -> Drift | Non
     return Drift(pin, head) if head > pin.version else None
 
 
-def preserves_content(store: GraphStore, drift: Drift) -> bool:
+def preserves_content(store: GraphParts, drift: Drift) -> bool:
     """Whether every commit between the pin and HEAD changed layout only. What cannot be read counts as a change."""
     return all(commit.preserves_content for commit in commits_above(store, line_of(drift.pin), drift.head))
 
 
-def check_heads(store: GraphStore, window: Window, intent: WriteIntent, current: ManifestState) -> None:
+def check_heads(store: GraphParts, window: Window, intent: WriteIntent, current: ManifestState) -> None:
     """Make sure that every line that is about to move stands at its pin.
 
     Drift without content is published here and `TableMoved` makes the caller prepare again on top of it; any other
@@ -78,7 +75,7 @@ def check_heads(store: GraphStore, window: Window, intent: WriteIntent, current:
 
 
 def publish_drift(
-    store: GraphStore, window: Window, branch: BranchRef, found: Sequence[Drift], current: ManifestState
+    store: GraphParts, window: Window, branch: BranchRef, found: Sequence[Drift], current: ManifestState
 ) -> None:
     """Publish the newest versions of lines whose drift changes no content, as one commit that changes no data."""
     failpoint("drift.publish")
@@ -97,7 +94,7 @@ def publish_drift(
     publish(store, branch, Publication(updates=updates, commit=draft), expected=expected)
 
 
-def check_not_blocked(store: GraphStore, branch: BranchRef, table_keys: frozenset[str]) -> None:
+def check_not_blocked(store: GraphParts, branch: BranchRef, table_keys: frozenset[str]) -> None:
     """Fail if a sidecar that waits for the next open, or for a person, is over one of these tables."""
     for deferred in store.sidecars.deferred:
         sidecar = deferred.sidecar
@@ -122,7 +119,7 @@ def blocked(sidecar: Sidecar, table_key: str, *, refused: str | None) -> Recover
     )
 
 
-def _refuse_covered(store: GraphStore, branch: BranchRef, found: Sequence[Drift]) -> None:
+def _refuse_covered(store: GraphParts, branch: BranchRef, found: Sequence[Drift]) -> None:
     keys = ", ".join(drift.pin.table_key for drift in found)
     try:
         pending = [stored.sidecar for one in store.sidecars.list() if (stored := store.sidecars.get(one)) is not None]
@@ -142,7 +139,7 @@ def _refuse_covered(store: GraphStore, branch: BranchRef, found: Sequence[Drift]
                 raise blocked(sidecar, drift.pin.table_key, refused=None)
 
 
-def _refuse_content(store: GraphStore, branch: BranchRef, drift: Drift) -> None:
+def _refuse_content(store: GraphParts, branch: BranchRef, drift: Drift) -> None:
     if preserves_content(store, drift):
         return
     raise RecoveryRequired(

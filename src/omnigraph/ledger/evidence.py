@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from omnigraph.ledger.classify import LandedCommit, TableEvidence
 from omnigraph.ledger.manifest import ManifestState
+from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.sidecars import Sidecar, SidecarTable
 from omnigraph.ledger.values import TablePin
 from omnigraph.storage.constants import OPERATION_ID_PROPERTY
 from omnigraph.storage.values import TableVersion, TransactionInfo
 
-if TYPE_CHECKING:
-    from omnigraph.ledger.store import GraphStore
-
 _RESTORE = "Restore"
 
 
-def gather_evidence(store: GraphStore, sidecar: Sidecar, current: ManifestState) -> list[TableEvidence]:
+def gather_evidence(store: GraphParts, sidecar: Sidecar, current: ManifestState) -> list[TableEvidence]:
     """The state of every table of a sidecar, read afresh."""
     by_type = {pin.type_id: pin for pin in current.tables.values()}
     return [_evidence(store, table, by_type.get(table.type_id)) for table in sidecar.tables]
 
 
-def commits_above(store: GraphStore, line: TableVersion, head: int) -> tuple[LandedCommit, ...]:
+def commits_above(store: GraphParts, line: TableVersion, head: int) -> tuple[LandedCommit, ...]:
     """The commits of a line after `line.version`, up to `head`, oldest first."""
     found = store.tables.transactions(line.location, line.branch, line.version, head)
     return tuple(_landed(info) for info in found)
@@ -34,7 +30,7 @@ def line_of(pin: TablePin) -> TableVersion:
     return TableVersion(pin.location, pin.lance_branch, pin.version)
 
 
-def _evidence(store: GraphStore, table: SidecarTable, pin: TablePin | None) -> TableEvidence:
+def _evidence(store: GraphParts, table: SidecarTable, pin: TablePin | None) -> TableEvidence:
     expected = TableVersion(table.location, table.lance_branch, table.expected_version)
     head = head_of_line(store, table)
     if head is None or head <= table.expected_version:
@@ -42,7 +38,7 @@ def _evidence(store: GraphStore, table: SidecarTable, pin: TablePin | None) -> T
     return TableEvidence(table, pin, head, commits_above(store, expected, head))
 
 
-def head_of_line(store: GraphStore, table: SidecarTable) -> int | None:
+def head_of_line(store: GraphParts, table: SidecarTable) -> int | None:
     """HEAD of the table's line. That a line does not exist is concluded from a list, not from a failed look."""
     if not store.tables.exists(table.location):
         return None

@@ -7,7 +7,6 @@ as they stand, or put them back to their pins, which takes that commit out of si
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ulid import ULID
 
@@ -16,17 +15,15 @@ from omnigraph.ledger.audit import RecoveryKind
 from omnigraph.ledger.classify import TableState
 from omnigraph.ledger.decide import Action
 from omnigraph.ledger.evidence import line_of
+from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.publish import CommitDraft, Publication, publish
 from omnigraph.ledger.resolving import look, now, retire
 from omnigraph.ledger.sidecars import RecoveredTable, Resolution, SidecarOwner
 from omnigraph.ledger.values import BranchRef, GraphCommit, TablePin, WriterKind
 
-if TYPE_CHECKING:
-    from omnigraph.ledger.store import GraphStore
-
 
 def force_sidecar(
-    store: GraphStore, operation_id: str, *, restore: bool, actor: str | None = None
+    store: GraphParts, operation_id: str, *, restore: bool, actor: str | None = None
 ) -> GraphCommit | None:
     """Resolve a sidecar that recovery refused: publish its tables as they stand, or with `restore` put them back.
 
@@ -68,7 +65,7 @@ def _stands_at(state: TableState, *, restore: bool) -> int | None:
     return state.head if state.drifted and not restore else pinned
 
 
-def _resolved_pin(store: GraphStore, operation_id: str, state: TableState, *, restore: bool) -> TablePin:
+def _resolved_pin(store: GraphParts, operation_id: str, state: TableState, *, restore: bool) -> TablePin:
     assert state.pin is not None
     assert state.head is not None
     pinned = line_of(state.pin)
@@ -78,7 +75,7 @@ def _resolved_pin(store: GraphStore, operation_id: str, state: TableState, *, re
 
 
 def _publish(
-    store: GraphStore,
+    store: GraphParts,
     branch: BranchRef,
     pins: list[TablePin],
     parent_commit_id: str,

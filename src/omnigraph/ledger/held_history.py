@@ -8,27 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from omnigraph.config import settings
 from omnigraph.errors import HistoryGap
+from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.values import Snapshot
 from omnigraph.storage.lance_errors import TableNotFound
-
-if TYPE_CHECKING:
-    from omnigraph.ledger.store import GraphStore
 
 HISTORY_LEASE = "history"
 
 
 @contextmanager
-def history_held(store: GraphStore, owner: str) -> Iterator[None]:
+def history_held(store: GraphParts, owner: str) -> Iterator[None]:
     """Nothing old is removed while this is held; `Busy` when a cleanup goes on for longer than writers wait."""
     with store.leases.acquire(HISTORY_LEASE, owner, wait=settings().lease_wait_seconds):
         yield
 
 
-def refuse_removed(store: GraphStore, snapshot: Snapshot, operation: str) -> None:
+def refuse_removed(store: GraphParts, snapshot: Snapshot, operation: str) -> None:
     """`HistoryGap` when a table of this state has been removed. Looks at the store: an open handle proves nothing."""
     for pin in snapshot.tables.values():
         try:

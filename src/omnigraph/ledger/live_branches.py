@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from omnigraph.errors import OmniGraphError
+from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.values import BranchRef
-
-if TYPE_CHECKING:
-    from omnigraph.ledger.store import GraphStore
 
 Result = TypeVar("Result")
 
 
-def for_live_branches(store: GraphStore, work: Callable[[BranchRef], Result]) -> list[tuple[BranchRef, Result]]:
+def for_live_branches(store: GraphParts, work: Callable[[BranchRef], Result]) -> list[tuple[BranchRef, Result]]:
     """What `work` gives for each branch. Its failure counts only while the branch is still there."""
     found: list[tuple[BranchRef, Result]] = []
     for ref in store.refs.list():
@@ -26,7 +24,7 @@ def for_live_branches(store: GraphStore, work: Callable[[BranchRef], Result]) ->
     return found
 
 
-def is_live(store: GraphStore, ref: BranchRef) -> bool:
+def is_live(store: GraphParts, ref: BranchRef) -> bool:
     """Whether this very branch, and not another of its name, is still there."""
     now = store.refs.get(ref.name)
     return now is not None and now.incarnation == ref.incarnation

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from ulid import ULID
@@ -21,14 +20,12 @@ from omnigraph.ledger.legacy import RUN_PREFIX, LegacyGraph
 from omnigraph.ledger.log_rows import LOG, LogEntry, row_of
 from omnigraph.ledger.log_rows import SCHEMA as LOG_SCHEMA
 from omnigraph.ledger.manifest_rows import KEY_COLUMN, MANIFEST, PRIMARY_KEY, SCHEMA, head_row, table_row, to_table
+from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.pins import Pins
 from omnigraph.ledger.stamp import CURRENT, STAMP_KEY, read_stamp, refuse_newer
 from omnigraph.ledger.values import MAIN, GraphCommit
 from omnigraph.storage.lance_errors import TableExists, TableNotFound
 from omnigraph.storage.values import StagedWrite, TableVersion
-
-if TYPE_CHECKING:
-    from omnigraph.ledger.store import GraphStore
 
 _ATTEMPTS = 20
 _OPERATION = "internal-migration"
@@ -39,7 +36,7 @@ declare("migrate.refs", "v3 to v4: the ref objects are made, the commit log and 
 declare("migrate.log", "v3 to v4: the commit log is converted, the lines are not migrated")
 
 
-def migrate(store: GraphStore) -> None:
+def migrate(store: GraphParts) -> None:
     """Bring the graph to the current internal schema version. Does nothing, at the cost of one look, when it is."""
     stamp = store.manifest.stamp()
     refuse_newer(stamp)
@@ -49,7 +46,7 @@ def migrate(store: GraphStore) -> None:
     store.manifest.forget()
 
 
-def _mark_primary_key(store: GraphStore) -> None:
+def _mark_primary_key(store: GraphParts) -> None:
     """v1 to v2: `object_id` is marked as the unenforced primary key."""
 
     def change(line: TableVersion) -> StagedWrite:
@@ -58,7 +55,7 @@ def _mark_primary_key(store: GraphStore) -> None:
     _for_each_line(store, 2, change)
 
 
-def _drop_runs(store: GraphStore) -> None:
+def _drop_runs(store: GraphParts) -> None:
     """v2 to v3: Lance branches of runs and the datasets that recorded them go."""
     for name in _run_branches(store):
         _drop_run_branch(store, name)
@@ -67,7 +64,7 @@ def _drop_runs(store: GraphStore) -> None:
     _for_each_line(store, 3, lambda line: store.tables.stage_schema_metadata(line, {STAMP_KEY: "3"}))
 
 
-def _one_row_per_table(store: GraphStore) -> None:
+def _one_row_per_table(store: GraphParts) -> None:
     """v3 to v4: ref objects, the commit log with pins, and on each line current rows with a `graph_head`."""
     graph = LegacyGraph(store.objects, store.tables, store.schemas)
     store.schemas.put(graph.schema.source, graph.schema.catalog)
@@ -86,10 +83,10 @@ def _one_row_per_table(store: GraphStore) -> None:
     _for_each_line(store, CURRENT, change)
 
 
-STEPS: Mapping[int, Callable[[GraphStore], None]] = {1: _mark_primary_key, 2: _drop_runs, 3: _one_row_per_table}
+STEPS: Mapping[int, Callable[[GraphParts], None]] = {1: _mark_primary_key, 2: _drop_runs, 3: _one_row_per_table}
 
 
-def _for_each_line(store: GraphStore, target: int, change: Callable[[TableVersion], StagedWrite]) -> None:
+def _for_each_line(store: GraphParts, target: int, change: Callable[[TableVersion], StagedWrite]) -> None:
     names = [fork.name for fork in store.tables.list_forks(MANIFEST) if not fork.name.startswith(RUN_PREFIX)]
     for name in [*names, None]:
         _bring_line_to(store, name, target, change)
@@ -97,7 +94,7 @@ def _for_each_line(store: GraphStore, target: int, change: Callable[[TableVersio
 
 
 def _bring_line_to(
-    store: GraphStore, name: str | None, target: int, change: Callable[[TableVersion], StagedWrite]
+    store: GraphParts, name: str | None, target: int, change: Callable[[TableVersion], StagedWrite]
 ) -> None:
     for _ in range(_ATTEMPTS):
         line = store.tables.head(MANIFEST, name)
@@ -109,7 +106,7 @@ def _bring_line_to(
     raise Conflict("other processes keep changing this graph's manifest while it is being migrated; open it again")
 
 
-def _run_branches(store: GraphStore) -> list[str]:
+def _run_branches(store: GraphParts) -> list[str]:
     """The Lance branches of runs, children before their parents."""
     forks = {f.name: f for f in store.tables.list_forks(MANIFEST) if f.name.startswith(RUN_PREFIX)}
 
@@ -120,7 +117,7 @@ def _run_branches(store: GraphStore) -> list[str]:
     return sorted(forks, key=lambda name: (-depth(name), name))
 
 
-def _drop_run_branch(store: GraphStore, name: str) -> None:
+def _drop_run_branch(store: GraphParts, name: str) -> None:
     try:
         store.tables.delete_fork(MANIFEST, name)
     except OmniGraphError:
@@ -129,7 +126,7 @@ def _drop_run_branch(store: GraphStore, name: str) -> None:
             raise
 
 
-def _convert_log(store: GraphStore, graph: LegacyGraph) -> None:
+def _convert_log(store: GraphParts, graph: LegacyGraph) -> None:
     """The log in today's columns, with the pins of every commit whose state can still be read."""
     for _ in range(_ATTEMPTS):
         try:
@@ -147,7 +144,7 @@ def _convert_log(store: GraphStore, graph: LegacyGraph) -> None:
     raise Conflict("other processes keep changing this graph's commit log while it is being migrated; open it again")
 
 
-def _log_rows(store: GraphStore, graph: LegacyGraph) -> pa.Table:
+def _log_rows(store: GraphParts, graph: LegacyGraph) -> pa.Table:
     commits = {commit.graph_commit_id: commit for commit in graph.commits()}
     for ref in graph.branches():
         head = graph.head(ref.manifest_branch, store.tables.head(MANIFEST, ref.manifest_branch).version)
@@ -163,7 +160,7 @@ def _log_rows(store: GraphStore, graph: LegacyGraph) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=LOG_SCHEMA)
 
 
-def _pins_at(store: GraphStore, graph: LegacyGraph, commit: GraphCommit) -> Pins | None:
+def _pins_at(store: GraphParts, graph: LegacyGraph, commit: GraphCommit) -> Pins | None:
     line = TableVersion(MANIFEST, commit.manifest_branch, commit.manifest_version)
     try:
         return graph.read(line, tuple(store.tables.scan_table(line).to_pylist()), 3).tables

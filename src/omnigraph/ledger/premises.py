@@ -6,25 +6,21 @@ though no table was written by both.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from omnigraph.errors import Conflict, NotFound, PreconditionFailed
 from omnigraph.ledger.completion import known_history
 from omnigraph.ledger.history import changed_data_since
 from omnigraph.ledger.intents import WriteIntent
 from omnigraph.ledger.manifest import ManifestState
+from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.publish import check_expected
 from omnigraph.ledger.values import BranchRef
-
-if TYPE_CHECKING:
-    from omnigraph.ledger.store import GraphStore
 
 
 class SchemaMoved(Conflict):
     """The branch got another schema while a write was being prepared: it has to be prepared again with the new one."""
 
 
-def check_premises(store: GraphStore, intent: WriteIntent) -> ManifestState:
+def check_premises(store: GraphParts, intent: WriteIntent) -> ManifestState:
     """The manifest as it is now, when everything that `intent` was prepared on still holds; a typed error otherwise."""
     check_branch(store, intent.branch)
     current = store.manifest.read(intent.branch)
@@ -44,7 +40,7 @@ def check_premises(store: GraphStore, intent: WriteIntent) -> ManifestState:
     return current
 
 
-def check_branch(store: GraphStore, branch: BranchRef) -> None:
+def check_branch(store: GraphParts, branch: BranchRef) -> None:
     """Fail if the branch was deleted, or deleted and made again, since it was resolved."""
     found = store.refs.get(branch.name)
     if found is None or found.incarnation != branch.incarnation:
@@ -54,7 +50,7 @@ def check_branch(store: GraphStore, branch: BranchRef) -> None:
         )
 
 
-def check_if_commit(store: GraphStore, branch: BranchRef, current: ManifestState, if_commit: str) -> None:
+def check_if_commit(store: GraphParts, branch: BranchRef, current: ManifestState, if_commit: str) -> None:
     """Fail if data changed on the branch since `if_commit`, or if that commit is not in its history."""
     head = current.head.graph_commit_id
     if head == if_commit:

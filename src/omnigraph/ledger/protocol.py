@@ -12,7 +12,6 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ulid import ULID
 
@@ -23,6 +22,7 @@ from omnigraph.ledger.evidence import commits_above
 from omnigraph.ledger.intents import TableCommits, TableWrite, WriteIntent, sidecar_of
 from omnigraph.ledger.interrupts import deferred_interrupts
 from omnigraph.ledger.manifest import ManifestState
+from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.premises import check_premises
 from omnigraph.ledger.publish import CommitDraft, Publication, place, publish
 from omnigraph.ledger.resolving import refresh_schema_text, resolve
@@ -30,9 +30,6 @@ from omnigraph.ledger.sidecars import CONTENT_PRESERVING_KINDS, StoredSidecar
 from omnigraph.ledger.values import BranchRef, GraphCommit, TablePin
 from omnigraph.ledger.window import Window
 from omnigraph.storage.values import StagedWrite, TableVersion
-
-if TYPE_CHECKING:
-    from omnigraph.ledger.store import GraphStore
 
 __all__ = ["TableCommits", "TableWrite", "WriteIntent", "WriteUnresolved", "commit_write", "prepare_line"]
 
@@ -50,7 +47,7 @@ class WriteUnresolved(RecoveryRequired):
     """A write failed after Phase A and its writer could not resolve it: its sidecar stays for the next open."""
 
 
-def prepare_line(store: GraphStore, branch: BranchRef, pin: TablePin) -> TableVersion:
+def prepare_line(store: GraphParts, branch: BranchRef, pin: TablePin) -> TableVersion:
     """Where a write to this table builds: the pinned version when the branch owns its line, else a fork from it.
 
     A fork is nothing until a publish names it, so making one needs no window: its name is unique, and one that is never
@@ -62,7 +59,7 @@ def prepare_line(store: GraphStore, branch: BranchRef, pin: TablePin) -> TableVe
     return store.tables.create_fork(pinned, f"f-{ULID()}")
 
 
-def commit_write(store: GraphStore, intent: WriteIntent, *, lease: str | None = None) -> GraphCommit | None:
+def commit_write(store: GraphParts, intent: WriteIntent, *, lease: str | None = None) -> GraphCommit | None:
     """Commit a prepared write; the commit that was published, or None when nothing of it moved anything.
 
     `lease` names the lease of the writer, for the sidecar. Before Phase A nothing has moved: `TableMoved`,
@@ -84,7 +81,7 @@ def commit_write(store: GraphStore, intent: WriteIntent, *, lease: str | None = 
             return _commit_phases(store, window, intent, current, lease)
 
 
-def _without_moved(store: GraphStore, intent: WriteIntent, left_out: Callable[[str], None]) -> WriteIntent:
+def _without_moved(store: GraphParts, intent: WriteIntent, left_out: Callable[[str], None]) -> WriteIntent:
     """The intent without the tables that another writer published since it was prepared."""
     current = store.manifest.read(intent.branch)
     kept = []
@@ -97,7 +94,7 @@ def _without_moved(store: GraphStore, intent: WriteIntent, left_out: Callable[[s
 
 
 def _commit_phases(
-    store: GraphStore, window: Window, intent: WriteIntent, current: ManifestState, lease: str | None
+    store: GraphParts, window: Window, intent: WriteIntent, current: ManifestState, lease: str | None
 ) -> GraphCommit | None:
     stored = _put_sidecar(store, intent, current, lease)
     try:
@@ -117,7 +114,7 @@ def _commit_phases(
     return commit
 
 
-def _put_sidecar(store: GraphStore, intent: WriteIntent, current: ManifestState, lease: str | None) -> StoredSidecar:
+def _put_sidecar(store: GraphParts, intent: WriteIntent, current: ManifestState, lease: str | None) -> StoredSidecar:
     """Phase A. If it fails the write is over and nothing has moved; what may have been stored all the same goes."""
     try:
         return store.sidecars.put(sidecar_of(intent, current.head, lease))
@@ -130,7 +127,7 @@ def _put_sidecar(store: GraphStore, intent: WriteIntent, current: ManifestState,
 
 
 def _commit_tables(
-    store: GraphStore, window: Window, intent: WriteIntent, stored: StoredSidecar
+    store: GraphParts, window: Window, intent: WriteIntent, stored: StoredSidecar
 ) -> dict[str, TablePin]:
     """Phase B: the new pins of the tables that moved."""
     reached: dict[str, TablePin] = {}
@@ -151,7 +148,7 @@ def _commit_tables(
 class _Commits:
     """The commits of one table in Phase B; see `TableCommits`."""
 
-    def __init__(self, store: GraphStore, window: Window, write: TableWrite, stored: StoredSidecar) -> None:
+    def __init__(self, store: GraphParts, window: Window, write: TableWrite, stored: StoredSidecar) -> None:
         window.covers(write.table_key)
         self.line = write.line
         self.operation_id = stored.sidecar.operation_id
@@ -193,7 +190,7 @@ class _Commits:
 
 
 def _publish(
-    store: GraphStore,
+    store: GraphParts,
     window: Window,
     intent: WriteIntent,
     current: ManifestState,
@@ -230,7 +227,7 @@ def _publishes_more(intent: WriteIntent) -> bool:
     return any(more) or intent.schema_digest is not None or intent.merged_parent_commit_id is not None
 
 
-def _delete_sidecar(store: GraphStore, operation_id: str) -> None:
+def _delete_sidecar(store: GraphParts, operation_id: str) -> None:
     """Phase D. The write is durable by now, so a failure is told and not raised: the next heal retires the sidecar."""
     try:
         store.sidecars.delete(operation_id)
@@ -243,7 +240,7 @@ def _delete_sidecar(store: GraphStore, operation_id: str) -> None:
     failpoint("write.sidecar_deleted")
 
 
-def _resolve_own(store: GraphStore, window: Window, stored: StoredSidecar, failure: BaseException) -> GraphCommit:
+def _resolve_own(store: GraphParts, window: Window, stored: StoredSidecar, failure: BaseException) -> GraphCommit:
     """Finish or undo a write that failed after Phase A, before its window is left. Returns the commit if it stands."""
     operation_id = stored.sidecar.operation_id
     if isinstance(failure, LeaseLost):

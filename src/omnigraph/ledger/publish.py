@@ -12,7 +12,6 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from omnigraph.config import settings
 from omnigraph.errors import (
@@ -29,11 +28,9 @@ from omnigraph.ledger.history import first_parents
 from omnigraph.ledger.log_rows import LogEntry
 from omnigraph.ledger.manifest import ManifestState, state_of
 from omnigraph.ledger.manifest_rows import KEY_COLUMN, Row, head_row, placed, table_row, to_table
+from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.stamp import check_for_publish
 from omnigraph.ledger.values import BranchRef, GraphCommit, TablePin, WriterKind
-
-if TYPE_CHECKING:
-    from omnigraph.ledger.store import GraphStore
 
 _logger = logging.getLogger("omnigraph.ledger")
 
@@ -79,7 +76,7 @@ Expected = Mapping[str, TablePin | None]
 
 
 def publish(
-    store: GraphStore,
+    store: GraphParts,
     branch: BranchRef,
     changes: Publication,
     *,
@@ -120,7 +117,7 @@ def _trace(commit_id: str, change: Callable[[], None]) -> None:
 
 
 def _publish(
-    store: GraphStore, branch: BranchRef, changes: Publication, expected: Expected
+    store: GraphParts, branch: BranchRef, changes: Publication, expected: Expected
 ) -> tuple[GraphCommit, bool]:
     """The commit that was published, and whether it is in the log."""
     budget = settings().publisher_retry_budget
@@ -150,7 +147,7 @@ def _publish(
 
 
 def check_expected(
-    store: GraphStore, branch: BranchRef, current: ManifestState, expected: Expected, since: str | None
+    store: GraphParts, branch: BranchRef, current: ManifestState, expected: Expected, since: str | None
 ) -> None:
     """Raise `TableMoved` when a pin is no longer what was expected. `since` is the head the caller had read."""
     for key in sorted(expected):
@@ -172,7 +169,7 @@ def place(pin: TablePin | None) -> tuple[str, str | None, int] | None:
     return None if pin is None else (pin.location, pin.lance_branch, pin.version)
 
 
-def table_data_changed(store: GraphStore, current: ManifestState, table_key: str, since: str | None) -> bool:
+def table_data_changed(store: GraphParts, current: ManifestState, table_key: str, since: str | None) -> bool:
     """Whether a commit on the branch after `since` both moved this table and changed data. True when in doubt."""
     if since is None:
         return True
@@ -185,7 +182,7 @@ def table_data_changed(store: GraphStore, current: ManifestState, table_key: str
     return True
 
 
-def _moved_table(store: GraphStore, commit: GraphCommit, table_key: str) -> bool:
+def _moved_table(store: GraphParts, commit: GraphCommit, table_key: str) -> bool:
     after = store.commits.pins(commit.graph_commit_id)
     before = store.commits.pins(commit.parent_commit_id) if commit.parent_commit_id else None
     if after is None or before is None:
@@ -193,7 +190,7 @@ def _moved_table(store: GraphStore, commit: GraphCommit, table_key: str) -> bool
     return place(after.get(table_key)) != place(before.get(table_key))
 
 
-def _already_published(store: GraphStore, current: ManifestState, draft: CommitDraft) -> GraphCommit | None:
+def _already_published(store: GraphParts, current: ManifestState, draft: CommitDraft) -> GraphCommit | None:
     if current.head.graph_commit_id == draft.graph_commit_id:
         known_history(store, current)
         return current.head
@@ -204,7 +201,7 @@ def _already_published(store: GraphStore, current: ManifestState, draft: CommitD
 
 
 def _publish_once(
-    store: GraphStore, branch: BranchRef, current: ManifestState, changes: Publication, table_rows: list[Row]
+    store: GraphParts, branch: BranchRef, current: ManifestState, changes: Publication, table_rows: list[Row]
 ) -> ManifestState:
     draft = changes.commit
     commit = GraphCommit(

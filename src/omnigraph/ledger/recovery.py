@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ulid import ULID
 
@@ -21,6 +20,7 @@ from omnigraph.ledger.audit import RecoveryKind
 from omnigraph.ledger.completion import complete_marked, known_history
 from omnigraph.ledger.decide import Action
 from omnigraph.ledger.evidence import head_of_line
+from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.publish import CommitDraft, Publication, publish
 from omnigraph.ledger.resolving import look, now, resolve, retire, why_refused
 from omnigraph.ledger.schema_lock import drop_dead_schema_lock
@@ -34,9 +34,6 @@ from omnigraph.ledger.sidecars import (
     operation_ids,
 )
 from omnigraph.ledger.values import MAIN, RECOVERY_ACTOR, BranchRef, WriterKind
-
-if TYPE_CHECKING:
-    from omnigraph.ledger.store import GraphStore
 
 _logger = logging.getLogger("omnigraph.ledger")
 
@@ -60,7 +57,7 @@ class RecoveryReport:
     live: tuple[str, ...] = ()
 
 
-def heal(store: GraphStore, *, wait: float = 0.0) -> RecoveryReport:
+def heal(store: GraphParts, *, wait: float = 0.0) -> RecoveryReport:
     """Resolve what can be resolved without a restore. Costs one listing when there is nothing to do.
 
     A sidecar whose branch is being written to is passed over, unless its window is free within `wait` seconds.
@@ -68,7 +65,7 @@ def heal(store: GraphStore, *, wait: float = 0.0) -> RecoveryReport:
     return _sweep(store, lambda operation_id: _recover(store, operation_id, restore=False, wait=wait))
 
 
-def recover_all(store: GraphStore) -> RecoveryReport:
+def recover_all(store: GraphParts) -> RecoveryReport:
     """Resolve every sidecar of a writer that is not alive. For opening a graph for writing."""
     # The lease of a writer that died on another machine has to run out first; a lock on local disk is free at once.
     wait = settings().lease_wait_seconds
@@ -80,7 +77,7 @@ def recover_all(store: GraphStore) -> RecoveryReport:
     return report
 
 
-def _sweep(store: GraphStore, recover: Callable[[str], str]) -> RecoveryReport:
+def _sweep(store: GraphParts, recover: Callable[[str], str]) -> RecoveryReport:
     names = store.sidecars.names()
     complete_marked(store, store.publish_marks.read(names))
     pending = operation_ids(names)
@@ -102,7 +99,7 @@ def _sweep(store: GraphStore, recover: Callable[[str], str]) -> RecoveryReport:
     return RecoveryReport(tuple(ends[_RESOLVED]), tuple(ends[_DEFERRED]), tuple(ends[_LIVE]))
 
 
-def _recover(store: GraphStore, operation_id: str, *, restore: bool, wait: float) -> str:
+def _recover(store: GraphParts, operation_id: str, *, restore: bool, wait: float) -> str:
     stored = store.sidecars.get(operation_id)
     if stored is None:
         return _RESOLVED
@@ -140,7 +137,7 @@ def _recover(store: GraphStore, operation_id: str, *, restore: bool, wait: float
         return _RESOLVED
 
 
-def _branch_of(store: GraphStore, sidecar: Sidecar) -> BranchRef | None:
+def _branch_of(store: GraphParts, sidecar: Sidecar) -> BranchRef | None:
     """The branch of a sidecar. That it is gone is concluded from the list of all refs, never from a failed look."""
     named = store.refs.get(sidecar.branch)
     if named is not None and named.incarnation == sidecar.incarnation:
@@ -148,7 +145,7 @@ def _branch_of(store: GraphStore, sidecar: Sidecar) -> BranchRef | None:
     return next((ref for ref in store.refs.list() if ref.incarnation == sidecar.incarnation), None)
 
 
-def _refuse(store: GraphStore, stored: StoredSidecar, reason: str, action: Action) -> str:
+def _refuse(store: GraphParts, stored: StoredSidecar, reason: str, action: Action) -> str:
     """Leave a sidecar for a person. It blocks writes to its own tables; a broken invariant is an error at once."""
     sidecar = stored.sidecar
     store.sidecars.defer(Deferred(sidecar, stored.token, reason))
@@ -163,7 +160,7 @@ def _refuse(store: GraphStore, stored: StoredSidecar, reason: str, action: Actio
     return _DEFERRED
 
 
-def _discard_orphan(store: GraphStore, stored: StoredSidecar) -> str:
+def _discard_orphan(store: GraphParts, stored: StoredSidecar) -> str:
     """A sidecar of a branch that is gone: nothing of it can matter. Noted on main by a commit that changes nothing."""
     main = store.branch(MAIN)
     with store.windows.enter(main, ()) as window:

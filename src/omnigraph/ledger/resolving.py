@@ -12,7 +12,6 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ulid import ULID
 
@@ -24,6 +23,7 @@ from omnigraph.ledger.completion import known_history
 from omnigraph.ledger.decide import Action, Decision, decide
 from omnigraph.ledger.evidence import gather_evidence
 from omnigraph.ledger.manifest import ManifestState
+from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.publish import CommitDraft, Publication, place, publish
 from omnigraph.ledger.sidecars import (
     CONTENT_PRESERVING_KINDS,
@@ -36,9 +36,6 @@ from omnigraph.ledger.sidecars import (
 from omnigraph.ledger.values import MAIN, RECOVERY_ACTOR, BranchRef, GraphCommit, TablePin, WriterKind
 from omnigraph.ledger.window import Window
 from omnigraph.storage.values import TableVersion
-
-if TYPE_CHECKING:
-    from omnigraph.ledger.store import GraphStore
 
 _logger = logging.getLogger("omnigraph.ledger")
 
@@ -68,7 +65,7 @@ class _Slipped(Exception):
     """Somebody's commit came under a restore. The restore was taken back."""
 
 
-def look(store: GraphStore, branch: BranchRef, sidecar: Sidecar) -> tuple[Decision, ManifestState]:
+def look(store: GraphParts, branch: BranchRef, sidecar: Sidecar) -> tuple[Decision, ManifestState]:
     """Classify the tables of a sidecar and decide, changing nothing."""
     current = store.manifest.read(branch)
     preserves_content = sidecar.kind in CONTENT_PRESERVING_KINDS
@@ -86,7 +83,7 @@ def look(store: GraphStore, branch: BranchRef, sidecar: Sidecar) -> tuple[Decisi
     return decision, current
 
 
-def resolve(store: GraphStore, window: Window, stored: StoredSidecar, *, restore: bool) -> Outcome:
+def resolve(store: GraphParts, window: Window, stored: StoredSidecar, *, restore: bool) -> Outcome:
     """Resolve a sidecar that is ours, whose branch exists and whose window is held."""
     sidecar = stored.sidecar
     decision, current = look(store, window.branch, sidecar)
@@ -110,7 +107,7 @@ def resolve(store: GraphStore, window: Window, stored: StoredSidecar, *, restore
         return Outcome(Action.REFUSE, decision.states, refused=str(slipped))
 
 
-def refresh_schema_text(store: GraphStore, sidecar: Sidecar) -> None:
+def refresh_schema_text(store: GraphParts, sidecar: Sidecar) -> None:
     """Write `_schema.pg` again after a schema apply on main."""
     if sidecar.schema_digest is not None and sidecar.branch == MAIN:
         source, _ = store.schemas.get(store.manifest.read(store.branch(MAIN)).schema_digest)
@@ -128,7 +125,7 @@ def _base_holds(sidecar: Sidecar, current: ManifestState) -> bool:
     return all(place(current.tables.get(key)) == place(pin) for key, pin in sidecar.reads)
 
 
-def _finished_plan(store: GraphStore, sidecar: Sidecar, current: ManifestState) -> Resolution | None:
+def _finished_plan(store: GraphParts, sidecar: Sidecar, current: ManifestState) -> Resolution | None:
     """The plan of an earlier recoverer that had published and died before its traces were gone."""
     plan = sidecar.resolution
     if plan is None or known_history(store, current).get(plan.graph_commit_id) is None:
@@ -136,7 +133,7 @@ def _finished_plan(store: GraphStore, sidecar: Sidecar, current: ManifestState) 
     return plan
 
 
-def _complete(store: GraphStore, sidecar: Sidecar, decision: Decision, current: ManifestState) -> Outcome:
+def _complete(store: GraphParts, sidecar: Sidecar, decision: Decision, current: ManifestState) -> Outcome:
     commit = known_history(store, current).get(sidecar.graph_commit_id)
     refresh_schema_text(store, sidecar)
     stands_at = commit.graph_commit_id if commit else current.head.graph_commit_id
@@ -144,7 +141,7 @@ def _complete(store: GraphStore, sidecar: Sidecar, decision: Decision, current: 
     return Outcome(decision.action, decision.states, commit=commit)
 
 
-def _nothing_landed(store: GraphStore, sidecar: Sidecar, decision: Decision, current: ManifestState) -> Outcome:
+def _nothing_landed(store: GraphParts, sidecar: Sidecar, decision: Decision, current: ManifestState) -> Outcome:
     _drop_forks(store, decision.states)
     head = current.head.graph_commit_id
     retire(store, sidecar, Resolution(RecoveryKind.ROLLED_BACK, head, _as_found(decision.states)))
@@ -152,7 +149,7 @@ def _nothing_landed(store: GraphStore, sidecar: Sidecar, decision: Decision, cur
 
 
 def _roll_forward(
-    store: GraphStore, window: Window, stored: StoredSidecar, decision: Decision, current: ManifestState
+    store: GraphParts, window: Window, stored: StoredSidecar, decision: Decision, current: ManifestState
 ) -> Outcome:
     """Publish what landed under the write's own commit id."""
     tables = tuple(RecoveredTable(s.table.table_key, s.head, s.head) for s in decision.publish)
@@ -184,7 +181,7 @@ def _roll_forward(
 
 
 def _roll_back(
-    store: GraphStore, window: Window, stored: StoredSidecar, decision: Decision, current: ManifestState
+    store: GraphParts, window: Window, stored: StoredSidecar, decision: Decision, current: ManifestState
 ) -> Outcome:
     """Restore what moved to its pin and publish the restored heads, so that pin = HEAD in this direction too."""
     if not decision.publish:
@@ -217,7 +214,7 @@ def _roll_back(
     return Outcome(decision.action, decision.states)
 
 
-def _restore(store: GraphStore, window: Window, stored: StoredSidecar, state: TableState) -> None:
+def _restore(store: GraphParts, window: Window, stored: StoredSidecar, state: TableState) -> None:
     """Put one table back to its pin, as exactly the version after the HEAD that was classified."""
     assert state.pin is not None
     assert state.head is not None
@@ -239,7 +236,7 @@ def _restore(store: GraphStore, window: Window, stored: StoredSidecar, state: Ta
 
 
 def _publish(
-    store: GraphStore, window: Window, stored: StoredSidecar, publication: Publication, current: ManifestState
+    store: GraphParts, window: Window, stored: StoredSidecar, publication: Publication, current: ManifestState
 ) -> GraphCommit:
     failpoint("recovery.before_publish")
     window.check()
@@ -252,7 +249,7 @@ def _publish(
     return commit
 
 
-def _plan(store: GraphStore, stored: StoredSidecar, resolution: Resolution) -> StoredSidecar:
+def _plan(store: GraphParts, stored: StoredSidecar, resolution: Resolution) -> StoredSidecar:
     """Write the plan down. A plan of the same kind that is there already goes on: it has the HEADs first found."""
     earlier = stored.sidecar.resolution
     if earlier is None or earlier.kind != resolution.kind:
@@ -261,12 +258,12 @@ def _plan(store: GraphStore, stored: StoredSidecar, resolution: Resolution) -> S
     return stored
 
 
-def _finish(store: GraphStore, stored: StoredSidecar) -> None:
+def _finish(store: GraphParts, stored: StoredSidecar) -> None:
     assert stored.sidecar.resolution is not None
     retire(store, stored.sidecar, stored.sidecar.resolution)
 
 
-def retire(store: GraphStore, sidecar: Sidecar, resolution: Resolution) -> None:
+def retire(store: GraphParts, sidecar: Sidecar, resolution: Resolution) -> None:
     """Write the audit row and remove the sidecar: the end of every resolution."""
     store.audit.record(
         RecoveryRecord(
@@ -296,7 +293,7 @@ def _reached(state: TableState, incarnation: str) -> TablePin:
     )
 
 
-def _drop_forks(store: GraphStore, states: Sequence[TableState]) -> None:
+def _drop_forks(store: GraphParts, states: Sequence[TableState]) -> None:
     """Remove forks that the write had made for itself. They are orphans: what fails here is left to `cleanup`."""
     for state in states:
         table = state.table

@@ -11,19 +11,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import orjson
 from ulid import ULID
 
 from omnigraph.errors import Busy
+from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.refs import branch_path
 from omnigraph.ledger.values import SCHEMA_APPLY_LOCK
 from omnigraph.storage.object_errors import LostPrecondition, ObjectExists, ObjectNotFound
 from omnigraph.storage.objects import Token
-
-if TYPE_CHECKING:
-    from omnigraph.ledger.store import GraphStore
 
 LOCK_PATH = branch_path(SCHEMA_APPLY_LOCK)
 
@@ -38,7 +35,7 @@ class SchemaLock:
 
 
 @contextmanager
-def hold_schema_lock(store: GraphStore, operation_id: str, *, wait: float = 0.0) -> Iterator[SchemaLock]:
+def hold_schema_lock(store: GraphParts, operation_id: str, *, wait: float = 0.0) -> Iterator[SchemaLock]:
     """Hold the lock for the duration of a schema apply. `Busy` when somebody alive holds it."""
     lock = SchemaLock(f"schema-apply-{ULID()}", operation_id, time.time_ns() // 1000)
     with store.leases.acquire(lock.lease, operation_id):
@@ -49,7 +46,7 @@ def hold_schema_lock(store: GraphStore, operation_id: str, *, wait: float = 0.0)
             _give_back(store, token)
 
 
-def current_schema_lock(store: GraphStore) -> SchemaLock | None:
+def current_schema_lock(store: GraphParts) -> SchemaLock | None:
     """The lock, if somebody alive holds it."""
     stored = _read(store)
     if stored is None or store.leases.is_live(stored[0].lease) is None:
@@ -57,7 +54,7 @@ def current_schema_lock(store: GraphStore) -> SchemaLock | None:
     return stored[0]
 
 
-def refuse_while_schema_is_applied(store: GraphStore, operation: str) -> None:
+def refuse_while_schema_is_applied(store: GraphParts, operation: str) -> None:
     """`Busy` while a live schema apply holds the lock."""
     held = current_schema_lock(store)
     if held is not None:
@@ -67,7 +64,7 @@ def refuse_while_schema_is_applied(store: GraphStore, operation: str) -> None:
         )
 
 
-def drop_dead_schema_lock(store: GraphStore) -> bool:
+def drop_dead_schema_lock(store: GraphParts) -> bool:
     """Remove the lock of an owner that died; False when there is none. Only with recovery's full sweep."""
     stored = _read(store)
     if stored is None or store.leases.is_live(stored[0].lease) is not None:
@@ -82,7 +79,7 @@ def drop_dead_schema_lock(store: GraphStore) -> bool:
     return True
 
 
-def _take(store: GraphStore, lock: SchemaLock, deadline: float) -> Token:
+def _take(store: GraphParts, lock: SchemaLock, deadline: float) -> Token:
     data = orjson.dumps(lock)
     while True:
         with contextlib.suppress(ObjectExists):
@@ -102,13 +99,13 @@ def _take(store: GraphStore, lock: SchemaLock, deadline: float) -> Token:
         time.sleep(0.05)
 
 
-def _give_back(store: GraphStore, token: Token) -> None:
+def _give_back(store: GraphParts, token: Token) -> None:
     """Remove our own lock, and nobody else's: who was paused past his lease may have been replaced."""
     with contextlib.suppress(LostPrecondition):
         store.objects.delete_if_match(LOCK_PATH, token)
 
 
-def _read(store: GraphStore) -> tuple[SchemaLock, Token] | None:
+def _read(store: GraphParts) -> tuple[SchemaLock, Token] | None:
     try:
         data, token = store.objects.get(LOCK_PATH)
     except ObjectNotFound:

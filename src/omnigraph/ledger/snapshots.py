@@ -6,26 +6,24 @@ recorded with the commit in the log stand in for it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, HistoryGap, NotFound
-from omnigraph.ledger.completion import known_history
+from omnigraph.ledger.completion import complete, known_history
 from omnigraph.ledger.history import first_parents
 from omnigraph.ledger.manifest import ManifestState
 from omnigraph.ledger.names import is_commit_id, refuse_system_name
+from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.values import MAIN, BranchRef, GraphCommit, Snapshot, TablePin
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.values import TableVersion
 
-if TYPE_CHECKING:
-    from omnigraph.ledger.store import GraphStore
-
 Target = str | int | None
 
 
-def resolve(store: GraphStore, target: Target = None, branch: str = MAIN) -> Snapshot:
+def resolve(store: GraphParts, target: Target = None, branch: str = MAIN) -> Snapshot:
     """The snapshot that `target` names.
 
     None is the head of `branch`, a number a manifest version of it, a text the name of a branch or a tag, a commit id,
@@ -50,7 +48,7 @@ def resolve(store: GraphStore, target: Target = None, branch: str = MAIN) -> Sna
     raise NotFound(f"`{target}` is no branch, tag or commit of this graph{_suggestion(target, known)}", target=target)
 
 
-def of_branch(store: GraphStore, ref: BranchRef) -> Snapshot:
+def of_branch(store: GraphParts, ref: BranchRef) -> Snapshot:
     """The newest state of a branch."""
     try:
         return of_state(ref, store.manifest.read(ref))
@@ -65,7 +63,7 @@ def of_state(ref: BranchRef, state: ManifestState) -> Snapshot:
     return Snapshot(ref, state.version, state.head, state.schema_digest, state.tables)
 
 
-def of_version(store: GraphStore, ref: BranchRef, version: int) -> Snapshot:
+def of_version(store: GraphParts, ref: BranchRef, version: int) -> Snapshot:
     """A manifest version of a branch. Versions from before the branch was made are those of its source."""
     if version < 1:
         raise BadRequest(f"a manifest version is a number from 1 on, not {version}")
@@ -83,7 +81,7 @@ def of_version(store: GraphStore, ref: BranchRef, version: int) -> Snapshot:
     raise NotFound(f"branch `{ref.name}` has no manifest version {version}", branch=ref.name)
 
 
-def of_commit(store: GraphStore, commit: GraphCommit) -> Snapshot:
+def of_commit(store: GraphParts, commit: GraphCommit) -> Snapshot:
     """The state that a commit published, whatever became of its branch."""
     ref = BranchRef(commit.branch, commit.incarnation, commit.manifest_branch)
     try:
@@ -101,12 +99,12 @@ def of_commit(store: GraphStore, commit: GraphCommit) -> Snapshot:
     return Snapshot(ref, commit.manifest_version, commit, commit.schema_digest, pins)
 
 
-def get_commit(store: GraphStore, commit_id: str) -> GraphCommit:
+def get_commit(store: GraphParts, commit_id: str) -> GraphCommit:
     """A commit by its id; `NotFound` when the graph has none."""
     found = store.commits.get(commit_id)
     if found is None:
         # The log may lag behind the manifest: the commit can be a head that nobody has logged yet.
-        store.complete_log()
+        complete(store)
         found = store.commits.get(commit_id)
     if found is None:
         raise NotFound(f"this graph has no commit {commit_id}", graph_commit_id=commit_id)
@@ -114,7 +112,7 @@ def get_commit(store: GraphStore, commit_id: str) -> GraphCommit:
 
 
 def entity(
-    store: GraphStore, type_name: str, entity_id: str, at: Target = None, branch: str = MAIN
+    store: GraphParts, type_name: str, entity_id: str, at: Target = None, branch: str = MAIN
 ) -> dict[str, Any] | None:
     """One node or edge by type and id at a target, or None. Reads the manifest and one row of one table.
 

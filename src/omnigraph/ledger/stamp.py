@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pyarrow as pa
 
 from omnigraph.config import INTERNAL_MANIFEST_SCHEMA_VERSION
 from omnigraph.errors import BadRequest, Conflict
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 STAMP_KEY = "omnigraph:internal_schema_version"
 CURRENT = INTERNAL_MANIFEST_SCHEMA_VERSION

@@ -1,0 +1,83 @@
+"""The parts of an opened graph: what the functions of the ledger take as their first argument.
+
+Objects, tables, refs, manifest, commit log, schemas, sidecars, windows, and nothing else: what is done with them is in
+the modules of the rooms. `store.GraphStore` is these parts with what a caller above the ledger asks for most. Safe to
+share between threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from omnigraph.config import settings
+from omnigraph.diagnostics import did_you_mean
+from omnigraph.errors import BadRequest, NotFound
+from omnigraph.ledger.audit import RecoveryAudit
+from omnigraph.ledger.commits import CommitLog
+from omnigraph.ledger.intents import WriteIntent
+from omnigraph.ledger.manifest import Manifest
+from omnigraph.ledger.names import refuse_system_name
+from omnigraph.ledger.publish_marks import PublishMarks
+from omnigraph.ledger.refs import Refs
+from omnigraph.ledger.schemas import SchemaStore
+from omnigraph.ledger.sidecars import Sidecars
+from omnigraph.ledger.values import BranchRef
+from omnigraph.ledger.window import CommitWindows
+from omnigraph.schema.catalog import Catalog
+from omnigraph.storage.leases import Leases, LeaseTimes
+from omnigraph.storage.objects import open_objects
+from omnigraph.storage.tables import TableStore
+from omnigraph.storage.uri import Root
+
+
+class GraphParts:
+    """The parts of one opened graph.
+
+    `after_commit` is called with each intent that was committed through this store, and must return at once; `on_close`
+    is called when it is closed. Rooms above hook their upkeep in there.
+    """
+
+    def __init__(self, root: Root, *, read_only: bool) -> None:
+        self.root = root
+        self.uri = root.uri
+        self.read_only = read_only
+        self.graph_id = ""
+        self.objects = open_objects(root)
+        self.tables = TableStore(root)
+        times = LeaseTimes(settings().lease_seconds, settings().lease_renewal_seconds)
+        self.leases = Leases(root, self.objects, times)
+        self.refs = Refs(self.objects)
+        self.schemas = SchemaStore(self.objects)
+        self.manifest = Manifest(self.tables)
+        self.commits = CommitLog(self.tables)
+        self.sidecars = Sidecars(self.objects)
+        self.publish_marks = PublishMarks(self.objects)
+        self.audit = RecoveryAudit(self.tables)
+        self.windows = CommitWindows(self.uri, self.leases)
+        self.after_commit: list[Callable[[WriteIntent], None]] = []
+        self.on_close: list[Callable[[], None]] = []
+
+    def catalog(self, digest: str) -> Catalog:
+        """The compiled schema of that digest; immutable and cached."""
+        return self.schemas.get(digest)[1]
+
+    def branch(self, name: str, operation: str = "open branch") -> BranchRef:
+        """The branch of that name as it is now; `NotFound` with a suggestion otherwise. System names are refused."""
+        refuse_system_name(name, operation)
+        ref = self.refs.get(name)
+        if ref is None:
+            hint = did_you_mean(name, self.refs.names())
+            raise NotFound(f"there is no branch `{name}`{f'; {hint}' if hint else ''}", branch=name)
+        return ref
+
+    def refuse_if_read_only(self, operation: str) -> None:
+        """Every write starts with this."""
+        if self.read_only:
+            raise BadRequest(f"{operation}: the graph was opened read-only; open it for writing")
+
+    def close(self) -> None:
+        """Let go of caches. Nothing is pending: a write is finished when its call returns."""
+        while self.on_close:
+            self.on_close.pop()()
+        self.after_commit.clear()
+        self.manifest.forget()
