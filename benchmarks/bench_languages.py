@@ -7,7 +7,7 @@ import sys
 
 from benchmarks.harness import Row, measure
 from omnigraph.query.lower import compile_query
-from omnigraph.schema.compile import compile_schema
+from omnigraph.schema.compiler.compile import compile_schema
 
 SCHEMA = """
 node Person { slug: String @key name: String age: I32? city: String? }

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.harness import Row, measure
 from omnigraph.ledger.store import create_store
-from omnigraph.write.load import load
+from omnigraph.write.load.load import load
 
 SCHEMA = """
 node Person {

@@ -15,8 +15,8 @@ from lance.fragment import write_fragments
 
 from benchmarks.harness import Row, measure
 from omnigraph.ledger.store import GraphStore, create_store
-from omnigraph.write.load import load
-from omnigraph.write.mutate import mutate
+from omnigraph.write.load.load import load
+from omnigraph.write.mutate.mutate import mutate
 
 SCHEMA = """
 node Person {

@@ -8,7 +8,7 @@ from pathlib import Path
 import omnigraph as og
 from benchmarks.harness import Row, measure
 from omnigraph.graph import Graph
-from omnigraph.ledger.publish import CommitDraft, Publication, publish
+from omnigraph.ledger.manifest.publish import CommitDraft, Publication, publish
 from omnigraph.ledger.values import WriterKind
 
 SCHEMA = "node Person { slug: String @key age: I32? }"

@@ -87,8 +87,8 @@ def load_in_a_process(source: Path, graph: Path) -> dict[str, Any]:
 def load_here(source: str, graph: str) -> dict[str, Any]:
     """Load on Spark in this process. The session is started before; its memory counts."""
     from omnigraph.ledger.store import create_store
-    from omnigraph.spark.load import load
-    from omnigraph.spark.session import spark_session
+    from omnigraph.spark.load.load import load
+    from omnigraph.spark.session.session import spark_session
 
     session = spark_session()
     with create_store(graph, SCHEMA) as store:

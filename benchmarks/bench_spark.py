@@ -16,15 +16,15 @@ from benchmarks.bench_scale import load_in_a_process
 from benchmarks.harness import Row, measure
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, create_store
-from omnigraph.maintain.optimize import ensure_indices
-from omnigraph.maintain.workers import local_workers
-from omnigraph.spark.session import spark_session
-from omnigraph.storage.compaction import plan_compaction
-from omnigraph.storage.distributed import write_fragments
+from omnigraph.maintain.optimize.optimize import ensure_indices
+from omnigraph.maintain.optimize.workers import local_workers
+from omnigraph.spark.session.session import spark_session
+from omnigraph.storage.layout.compaction import plan_compaction
+from omnigraph.storage.staging.distributed import write_fragments
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import parse_root
 from omnigraph.storage.values import TableVersion
-from omnigraph.write.load import load as load_in_process
+from omnigraph.write.load.load import load as load_in_process
 
 ROWS_PER_SMALL_FRAGMENT = 5_000
 
@@ -57,7 +57,7 @@ def run(nodes: int = 1_000_000, repeats: int = 3) -> list[Row]:
 
 def load_on_spark(session: Any, source: Path, graph: Path) -> GraphStore:
     """One load into an empty graph, all checks on."""
-    from omnigraph.spark.load import load
+    from omnigraph.spark.load.load import load
 
     shutil.rmtree(graph, ignore_errors=True)
     store = create_store(str(graph), SCHEMA)
@@ -89,7 +89,7 @@ def _memory(source: Path, place: Path, nodes: int) -> Row:
 
 def _upserts(session: Any, place: Path, nodes: int, repeats: int) -> list[Row]:
     """The same thousand rows merged into a table and into one ten times as large, both with their indexes built."""
-    from omnigraph.spark.load import load
+    from omnigraph.spark.load.load import load
 
     small, large = nodes, 10 * nodes
     stores = {}
@@ -125,7 +125,7 @@ def _reading(session: Any, graph: Path, place: Path, repeats: int) -> Row:
     from pyspark.sql import functions
 
     from omnigraph.ledger.store import open_store
-    from omnigraph.spark.datasource import to_spark
+    from omnigraph.spark.source.datasource import to_spark
 
     store = open_store(str(graph), read_only=True)
     parquet = str(place / "edges.parquet")
@@ -146,7 +146,7 @@ def _reading(session: Any, graph: Path, place: Path, repeats: int) -> Row:
 
 def _compaction(session: Any, place: Path, repeats: int, fragments: int = 1000) -> Row:
     """The tasks that `optimize` plans for each engine, run again and again on one table version."""
-    from omnigraph.spark.compact import spark_workers
+    from omnigraph.spark.jobs.compact import spark_workers
 
     tables, version = _scattered(place / "scattered", fragments)
     workers = [spark_workers(session), local_workers()]

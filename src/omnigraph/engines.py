@@ -9,13 +9,13 @@ from omnigraph.errors import BadRequest
 
 if TYPE_CHECKING:
     from omnigraph.ledger.values import Snapshot
-    from omnigraph.maintain.workers import Workers
+    from omnigraph.maintain.optimize.workers import Workers
     from omnigraph.merge.placement import Placement
 
 
 def engine_for_tables(wanted: str, snapshot: Snapshot, table_keys: Iterable[str]) -> str:
     """The engine for work that reads these tables."""
-    from omnigraph.spark.engine import choose_engine
+    from omnigraph.spark.session.engine import choose_engine
 
     rows = max((snapshot.tables[key].row_count for key in table_keys if key in snapshot.tables), default=0)
     return choose_engine(wanted, table_rows=rows)
@@ -23,8 +23,8 @@ def engine_for_tables(wanted: str, snapshot: Snapshot, table_keys: Iterable[str]
 
 def engine_for_load(wanted: str, data: Any) -> str:
     """The engine for a load of this input. A Spark frame can only be loaded by Spark."""
-    from omnigraph.spark.engine import choose_engine
-    from omnigraph.write.input_size import input_bytes, is_spark_frame
+    from omnigraph.spark.session.engine import choose_engine
+    from omnigraph.write.load.input_size import input_bytes, is_spark_frame
 
     if is_spark_frame(data):
         if wanted == "local":
@@ -36,10 +36,10 @@ def engine_for_load(wanted: str, data: Any) -> str:
 def maintenance_workers(wanted: str, snapshot: Snapshot) -> Workers:
     """Where compaction and index builds of a branch run."""
     if engine_for_tables(wanted, snapshot, snapshot.tables) == "spark":
-        from omnigraph.spark.compact import spark_workers
+        from omnigraph.spark.jobs.compact import spark_workers
 
         return spark_workers()
-    from omnigraph.maintain.workers import local_workers
+    from omnigraph.maintain.optimize.workers import local_workers
 
     return local_workers()
 
@@ -47,7 +47,7 @@ def maintenance_workers(wanted: str, snapshot: Snapshot) -> Workers:
 def row_placement(wanted: str, *snapshots: Snapshot) -> Placement:
     """Where the rows of a merge or a difference between these states are compared."""
     if any(engine_for_tables(wanted, snapshot, snapshot.tables) == "spark" for snapshot in snapshots):
-        from omnigraph.spark.merge import spark_placement
+        from omnigraph.spark.jobs.merge import spark_placement
 
         return spark_placement()
     from omnigraph.merge.placement import IN_PROCESS

@@ -15,8 +15,8 @@ from omnigraph.query.cache import CacheKey, QueryCache
 
 if TYPE_CHECKING:
     from omnigraph.embed.provider import EmbeddingProvider
-    from omnigraph.ledger.audit import RecoveryRecord
-    from omnigraph.ledger.recovery import RecoveryReport
+    from omnigraph.ledger.recovery.audit import RecoveryRecord
+    from omnigraph.ledger.recovery.recover import RecoveryReport
     from omnigraph.ledger.store import GraphStore
     from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot
     from omnigraph.merge.changes import EntityChange
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from omnigraph.read.export import ExportSummary
     from omnigraph.read.result import Result
     from omnigraph.schema.catalog import Catalog
-    from omnigraph.schema.migrate import MigrationPlan
+    from omnigraph.schema.migration.migrate import MigrationPlan
     from omnigraph.write.results import LoadResult, MutationResult
-    from omnigraph.write.schema_apply import SchemaApplyResult
+    from omnigraph.write.schema.schema_apply import SchemaApplyResult
 
 Target = str | int | None
 """Where to read: a branch, a commit id, a tag, a manifest version; None is the head of the handle's branch."""
@@ -60,7 +60,7 @@ def open(  # noqa: A001 - `og.open` is how it reads
 
 
 def _kept_compact(store: GraphStore) -> GraphStore:
-    from omnigraph.maintain.tail import attach
+    from omnigraph.maintain.optimize.tail import attach
 
     attach(store)
     return store
@@ -104,7 +104,7 @@ class Graph(Maintenance):
 
     def refresh(self) -> RecoveryReport:
         """See what other processes published, and finish what a crashed writer left where that is possible now."""
-        from omnigraph.ledger.recovery import RecoveryReport, heal
+        from omnigraph.ledger.recovery.recover import RecoveryReport, heal
 
         return RecoveryReport() if self._store.read_only else heal(self._store)
 
@@ -134,7 +134,7 @@ class Graph(Maintenance):
         values = {**(params or {}), **more}
         if engine_for_tables(engine, snapshot, compiled.reads) == "spark":
             from omnigraph.spark.query import run_query as run_on_spark
-            from omnigraph.spark.session import spark_session
+            from omnigraph.spark.session.session import spark_session
 
             return run_on_spark(spark_session(), self._store, snapshot, compiled, values, provider=provider)
         return run_query(
@@ -191,8 +191,8 @@ class Graph(Maintenance):
         options: dict[str, Any] = {"at": at, "branch": branch or self._branch, "types": types, "format": format}
         snapshot = self.snapshot(at, branch=branch)
         if str(path) != "-" and engine_for_tables(engine, snapshot, snapshot.tables) == "spark":
-            from omnigraph.spark.export import export_graph as export_on_spark
-            from omnigraph.spark.session import spark_session
+            from omnigraph.spark.jobs.export import export_graph as export_on_spark
+            from omnigraph.spark.session.session import spark_session
 
             return export_on_spark(spark_session(), self._store, str(path), **options)
         from omnigraph.read.export import export_graph
@@ -203,8 +203,8 @@ class Graph(Maintenance):
         self, type: str, *, columns: Sequence[str] | None = None, at: Target = None, branch: str | None = None
     ) -> Any:
         """The rows of one type at one snapshot as a Spark DataFrame. Blobs come only when named in `columns`."""
-        from omnigraph.spark.datasource import to_spark
-        from omnigraph.spark.session import spark_session
+        from omnigraph.spark.session.session import spark_session
+        from omnigraph.spark.source.datasource import to_spark
 
         return to_spark(spark_session(), self._store, type, columns=columns, at=at, branch=branch or self._branch)
 
@@ -225,7 +225,7 @@ class Graph(Maintenance):
 
         `if_commit`: only if no data changed on the branch since that commit.
         """
-        from omnigraph.write.mutate import mutate
+        from omnigraph.write.mutate.mutate import mutate
 
         return mutate(
             self._store,
@@ -275,11 +275,11 @@ class Graph(Maintenance):
             "progress": progress,
         }
         if engine_for_load(engine, data) == "spark":
-            from omnigraph.spark.load import load as load_on_spark
-            from omnigraph.spark.session import spark_session
+            from omnigraph.spark.load.load import load as load_on_spark
+            from omnigraph.spark.session.session import spark_session
 
             return load_on_spark(spark_session(), self._store, data, **options)
-        from omnigraph.write.load import load
+        from omnigraph.write.load.load import load
 
         return load(self._store, data, **options)
 
@@ -295,7 +295,7 @@ class Graph(Maintenance):
 
     def plan_schema(self, source: str | Path, *, allow_data_loss: bool = False) -> MigrationPlan:
         """The steps from the accepted schema to another one. Changes nothing."""
-        from omnigraph.write.schema_apply import plan_schema
+        from omnigraph.write.schema.schema_apply import plan_schema
 
         return plan_schema(self._store, _schema_text(source), allow_data_loss=allow_data_loss)
 
@@ -303,7 +303,7 @@ class Graph(Maintenance):
         self, source: str | Path, *, allow_data_loss: bool = False, actor: str | None = None
     ) -> SchemaApplyResult:
         """Make another schema the schema of the graph, in one commit with the tables that change."""
-        from omnigraph.write.schema_apply import apply_schema
+        from omnigraph.write.schema.schema_apply import apply_schema
 
         return apply_schema(
             self._store, _schema_text(source), allow_data_loss=allow_data_loss, actor=actor or self._actor
@@ -331,7 +331,7 @@ class Graph(Maintenance):
         until: int | None = None,
     ) -> list[GraphCommit]:
         """The commits that a branch can reach, newest first. `since` and `until` are microseconds since the epoch."""
-        from omnigraph.ledger.completion import known_history
+        from omnigraph.ledger.history.complete_log import known_history
 
         state = self._store.manifest.read(self._store.branch(branch or self._branch))
         known_history(self._store, state)
@@ -344,7 +344,7 @@ class Graph(Maintenance):
 
     def branches(self) -> list[BranchRef]:
         """The public branches, sorted by name."""
-        from omnigraph.ledger.branches import list_branches
+        from omnigraph.ledger.branches.branches import list_branches
 
         return list_branches(self._store)
 
@@ -354,13 +354,13 @@ class Graph(Maintenance):
 
     def branch_create(self, name: str, from_: Target = None, *, actor: str | None = None) -> BranchRef:
         """Make a branch from another one (by default the handle's own), or from a commit or a tag."""
-        from omnigraph.ledger.branches import create_branch
+        from omnigraph.ledger.branches.branches import create_branch
 
         return create_branch(self._store, name, self._branch if from_ is None else from_, actor=actor or self._actor)
 
     def branch_delete(self, name: str) -> None:
         """Delete a branch. Its name is free at once."""
-        from omnigraph.ledger.branches import delete_branch
+        from omnigraph.ledger.branches.branches import delete_branch
 
         delete_branch(self._store, name, bound_to=self._branch)
 
@@ -477,7 +477,7 @@ class Graph(Maintenance):
 
 
 def _result_to_spark(result: Result) -> Any:
-    from omnigraph.spark.results import result_frame
+    from omnigraph.spark.result_frames import result_frame
 
     return result_frame(result)
 

@@ -11,7 +11,7 @@ from omnigraph.errors import BadRequest
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
     from omnigraph.maintain.cleanup import CleanupResult
-    from omnigraph.maintain.optimize import MaintenanceResult
+    from omnigraph.maintain.optimize.optimize import MaintenanceResult
     from omnigraph.maintain.repair import RepairReport
     from omnigraph.maintain.tags import Tags
     from omnigraph.maintain.verify import VerifyReport
@@ -28,7 +28,7 @@ class Maintenance:
         self, branch: str | None = None, *, engine: str = "auto", actor: str | None = None
     ) -> MaintenanceResult:
         """Build the declared indexes that are missing and extend those that lag, in one commit."""
-        from omnigraph.maintain.optimize import ensure_indices
+        from omnigraph.maintain.optimize.optimize import ensure_indices
 
         name = branch or self._branch
         return ensure_indices(
@@ -48,7 +48,7 @@ class Maintenance:
         progress: Callable[[Any], None] | None = None,
     ) -> MaintenanceResult:
         """Compact small fragments and bring indexes up to date, all tables in one commit. Changes no data."""
-        from omnigraph.maintain.optimize import optimize
+        from omnigraph.maintain.optimize.optimize import optimize
 
         name = branch or self._branch
         return optimize(

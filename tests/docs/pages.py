@@ -70,7 +70,7 @@ def run_page(page: Path, directory: Path) -> int:
         elif block.language == "console":
             _console(block.text, directory, place)
         elif block.language == "pg":
-            from omnigraph.schema.compile import compile_schema
+            from omnigraph.schema.compiler.compile import compile_schema
 
             compile_schema(block.text, filename=place)
             schema = block.text
@@ -112,7 +112,7 @@ def _check_queries(text: str, schema: str | None, place: str) -> None:
     parse_queries(text, filename=place)
     if schema is not None:
         from omnigraph.query.lower import compile_file
-        from omnigraph.schema.compile import compile_schema
+        from omnigraph.schema.compiler.compile import compile_schema
 
         compile_file(text, compile_schema(schema))
 

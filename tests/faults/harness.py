@@ -21,11 +21,11 @@ from typing import Any
 from omnigraph import failpoints
 
 ROOMS = [
-    "omnigraph.write.mutate",
-    "omnigraph.write.load",
-    "omnigraph.write.schema_apply",
+    "omnigraph.write.mutate.mutate",
+    "omnigraph.write.load.load",
+    "omnigraph.write.schema.schema_apply",
     "omnigraph.merge.merge",
-    "omnigraph.maintain.optimize",
+    "omnigraph.maintain.optimize.optimize",
 ]
 PRELOADED = [
     "tests.faults.scenarios",

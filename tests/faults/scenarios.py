@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from omnigraph.ledger.branches import create_branch
+from omnigraph.ledger.branches.branches import create_branch
 from omnigraph.ledger.store import GraphStore, open_store
 from tests.faults.invariants import GraphContent, observe
 from tests.faults.writers import new_graph, put_friends, put_people

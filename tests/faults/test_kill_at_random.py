@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import RecoveryRequired
-from omnigraph.ledger.branches import create_branch
+from omnigraph.ledger.branches.branches import create_branch
 from omnigraph.ledger.store import GraphStore, open_store
 from tests.faults.harness import join, start_child, wait_for
 from tests.faults.invariants import check_history, check_invariants, check_pins_are_heads, observe

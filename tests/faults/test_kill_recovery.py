@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.ledger.audit import RecoveryKind
-from omnigraph.ledger.branches import delete_branch
+from omnigraph.ledger.branches.branches import delete_branch
+from omnigraph.ledger.recovery.audit import RecoveryKind
 from omnigraph.ledger.store import GraphStore, open_store
 from omnigraph.ledger.values import RECOVERY_ACTOR
 from tests.faults.harness import failpoints_met, run_killed

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.ledger.attempts import WriteSession, run_write
-from omnigraph.ledger.intents import TableWrite, WriteIntent
+from omnigraph.ledger.commit.attempts import WriteSession, run_write
+from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
 from omnigraph.ledger.layout import physical_schema
-from omnigraph.ledger.schemas import CURRENT_SOURCE
+from omnigraph.ledger.schema_store import CURRENT_SOURCE
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, open_store
 from omnigraph.ledger.values import Snapshot, TablePin, WriterKind
-from omnigraph.schema.compile import compile_schema
+from omnigraph.schema.compiler.compile import compile_schema
 from tests.faults.harness import run_killed
 from tests.faults.invariants import check_history, check_pins_are_heads, observe
 from tests.faults.writers import COMPANY, KNOWS, PERSON, SCHEMA, new_graph, people_write, put_people

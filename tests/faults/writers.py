@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from omnigraph.ledger.attempts import RetryPolicy, WriteSession, run_write
-from omnigraph.ledger.intents import TableWrite, WriteIntent
+from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
+from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, create_store
 from omnigraph.ledger.values import GraphCommit, Snapshot, TablePin, WriterKind

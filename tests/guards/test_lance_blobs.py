@@ -9,7 +9,7 @@ import pyarrow as pa
 from lance.blob import blob_array, blob_field
 from lance.optimize import Compaction
 
-from omnigraph.storage.compaction import LANCE_COMPACTS_BLOBS
+from omnigraph.storage.layout.compaction import LANCE_COMPACTS_BLOBS
 
 SMALL, LARGE = 10, 200_000
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 from ulid import ULID
 
-from omnigraph.ledger.publish import CommitDraft, Publication, publish
+from omnigraph.ledger.manifest.publish import CommitDraft, Publication, publish
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore
 from omnigraph.ledger.values import GraphCommit, Snapshot, TablePin, WriterKind

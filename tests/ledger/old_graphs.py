@@ -10,8 +10,8 @@ from __future__ import annotations
 import lance
 import pyarrow as pa
 
-from omnigraph.ledger.stamp import STAMP_KEY
-from omnigraph.storage.objects import open_objects
+from omnigraph.ledger.manifest.stamp import STAMP_KEY
+from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.uri import Root, parse_root
 from tests.ledger.graphs import SCHEMA
 

@@ -14,8 +14,8 @@ import obstore
 
 from omnigraph.ledger.store import GraphStore, open_store
 from omnigraph.storage.constants import LOCKS_DIRECTORY
-from omnigraph.storage.lease_values import decode_info, encode_info
-from omnigraph.storage.objects import ObjectStore, open_objects
+from omnigraph.storage.leases.lease_values import decode_info, encode_info
+from omnigraph.storage.objects.objects import ObjectStore, open_objects
 from omnigraph.storage.uri import parse_root
 
 Maker = Callable[[str], GraphStore]

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from omnigraph.errors import BadRequest, Conflict, TableMoved
-from omnigraph.ledger import branches
-from omnigraph.ledger.publish import Publication, publish
-from omnigraph.ledger.schema_lock import hold_schema_lock
+from omnigraph.ledger.branches import branches
+from omnigraph.ledger.branches.schema_lock import hold_schema_lock
+from omnigraph.ledger.manifest.publish import Publication, publish
 from omnigraph.ledger.store import create_store, open_store
 from tests.faults import harness
 from tests.ledger.graphs import PERSON, SCHEMA, add_people, draft, moved, publish_move

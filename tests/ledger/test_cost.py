@@ -7,10 +7,10 @@ import lance
 import pytest
 from ulid import ULID
 
-from omnigraph.ledger import branches
-from omnigraph.ledger.log_rows import LOG, LogEntry
-from omnigraph.ledger.manifest_rows import MANIFEST
-from omnigraph.ledger.publish import Publication, publish
+from omnigraph.ledger.branches import branches
+from omnigraph.ledger.history.log_rows import LOG, LogEntry
+from omnigraph.ledger.manifest.manifest_rows import MANIFEST
+from omnigraph.ledger.manifest.publish import Publication, publish
 from omnigraph.ledger.store import create_store, open_store
 from tests.ledger.graphs import PERSON, SCHEMA, add_people, counted, draft, moved, publish_move
 from tests.ledger.places import is_on_s3, new_graph_at

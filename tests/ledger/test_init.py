@@ -11,7 +11,7 @@ from omnigraph.ledger.layout import INIT_MARKER, OWN_NAMES
 from omnigraph.ledger.store import create_store, open_store
 from omnigraph.ledger.values import WriterKind
 from omnigraph.storage.constants import LEASE_CLOCK_SKEW_SECONDS, LOCKS_DIRECTORY
-from omnigraph.storage.objects import open_objects
+from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.uri import parse_root
 from tests.faults import harness
 from tests.faults.harness import answers_of

@@ -3,13 +3,13 @@
 import pytest
 
 from omnigraph.errors import BadRequest, HistoryGap, NotFound
-from omnigraph.ledger import branches
-from omnigraph.ledger.manifest_rows import MANIFEST
-from omnigraph.ledger.publish import Publication, publish
-from omnigraph.ledger.refs import TagRef
+from omnigraph.ledger.branches import branches
+from omnigraph.ledger.branches.refs import TagRef
+from omnigraph.ledger.manifest.manifest_rows import MANIFEST
+from omnigraph.ledger.manifest.publish import Publication, publish
 from omnigraph.ledger.snapshots import entity, table_of
 from omnigraph.ledger.store import open_store
-from omnigraph.schema.compile import compile_schema
+from omnigraph.schema.compiler.compile import compile_schema
 from tests.ledger.graphs import PERSON, SCHEMA, add_people, counted, draft, people, publish_move
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import BadRequest, NotFound
-from omnigraph.ledger import branches
+from omnigraph.ledger.branches import branches
 from omnigraph.ledger.snapshots import entity
 from omnigraph.ledger.store import open_store
 from tests.ledger.graphs import add_people, people, publish_move

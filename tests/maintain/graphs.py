@@ -12,7 +12,7 @@ from omnigraph import failpoints
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore
 from omnigraph.ledger.values import GraphCommit, Snapshot
-from omnigraph.write.load import load
+from omnigraph.write.load.load import load
 
 PERSON, KNOWS = "node:Person", "edge:Knows"
 SCHEMA = """

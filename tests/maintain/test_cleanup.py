@@ -11,14 +11,14 @@ from omnigraph import failpoints
 from omnigraph.config import override
 from omnigraph.errors import BadRequest, Busy, HistoryGap, OmniGraphError, RecoveryRequired
 from omnigraph.graph import Graph
-from omnigraph.ledger.branches import create_branch, delete_branch
-from omnigraph.ledger.schema_lock import hold_schema_lock
+from omnigraph.ledger.branches.branches import create_branch, delete_branch
+from omnigraph.ledger.branches.schema_lock import hold_schema_lock
+from omnigraph.ledger.commit.staging_marks import MARKS, any_marked, put_mark
 from omnigraph.ledger.snapshots import entity, table_of
-from omnigraph.ledger.staging_marks import MARKS, any_marked, put_mark
 from omnigraph.ledger.store import GraphStore, open_store
 from omnigraph.ledger.values import GraphCommit
 from omnigraph.maintain.cleanup import CleanedTable, cleanup
-from omnigraph.maintain.optimize import optimize
+from omnigraph.maintain.optimize.optimize import optimize
 from omnigraph.maintain.tags import Tags
 from omnigraph.maintain.verify import verify
 from omnigraph.merge.merge import merge

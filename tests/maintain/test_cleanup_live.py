@@ -9,14 +9,14 @@ import pytest
 
 from omnigraph.config import override
 from omnigraph.errors import Busy, Conflict, NotFound, RecoveryRequired
-from omnigraph.ledger import refs
-from omnigraph.ledger.branches import create_branch, delete_branch
-from omnigraph.ledger.live_branches import for_live_branches
+from omnigraph.ledger.branches import refs
+from omnigraph.ledger.branches.branches import create_branch, delete_branch
+from omnigraph.ledger.branches.live_branches import for_live_branches
 from omnigraph.ledger.store import GraphStore, create_store, open_store
 from omnigraph.ledger.values import BranchRef
 from omnigraph.maintain.cleanup import cleanup
-from omnigraph.maintain.inventory import versions_of
-from omnigraph.maintain.optimize import optimize
+from omnigraph.maintain.optimize.optimize import optimize
+from omnigraph.maintain.survey.inventory import versions_of
 from omnigraph.maintain.tags import Tags
 from omnigraph.maintain.verify import verify
 from omnigraph.merge.merge import merge

@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.config import override
-from omnigraph.ledger.branches import create_branch, delete_branch, descendants
-from omnigraph.ledger.history import first_parents
+from omnigraph.ledger.branches.branches import create_branch, delete_branch, descendants
+from omnigraph.ledger.history.dag import first_parents
 from omnigraph.ledger.store import GraphStore, create_store, open_store
 from omnigraph.maintain.cleanup import cleanup
-from omnigraph.maintain.optimize import optimize
+from omnigraph.maintain.optimize.optimize import optimize
 from omnigraph.maintain.tags import Tags
 from omnigraph.merge.merge import merge
 from tests.maintain.graphs import SCHEMA, Content, content, knows, put

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.errors import BadRequest
-from omnigraph.ledger.audit import RecoveryKind
-from omnigraph.ledger.branches import create_branch
+from omnigraph.ledger.branches.branches import create_branch
+from omnigraph.ledger.recovery.audit import RecoveryKind
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, open_store
 from omnigraph.ledger.values import WriterKind
-from omnigraph.maintain.drifted import Verdict
 from omnigraph.maintain.repair import repair
+from omnigraph.maintain.survey.unexplained_drift import Verdict
 from omnigraph.maintain.verify import verify
 from tests.faults.harness import run_killed
 from tests.maintain.graphs import KNOWS, PERSON, files, knows, people, put

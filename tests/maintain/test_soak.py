@@ -8,7 +8,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.config import override
-from omnigraph.ledger.manifest_rows import MANIFEST
+from omnigraph.ledger.manifest.manifest_rows import MANIFEST
 from omnigraph.ledger.snapshots import table_of
 from tests.maintain.graphs import PERSON, SCHEMA, files
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.config import override
-from omnigraph.ledger.branches import create_branch
-from omnigraph.ledger.log_rows import ID, LOG, SCHEMA
-from omnigraph.ledger.refs import TagRef
+from omnigraph.ledger.branches.branches import create_branch
+from omnigraph.ledger.branches.refs import TagRef
+from omnigraph.ledger.history.log_rows import ID, LOG, SCHEMA
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, open_store
 from omnigraph.maintain.repair import repair
@@ -106,7 +106,7 @@ def test_a_version_that_is_gone(filled: GraphStore) -> None:
 def test_a_wrong_row_count(filled: GraphStore) -> None:
     from dataclasses import replace
 
-    from omnigraph.ledger.publish import Publication, publish
+    from omnigraph.ledger.manifest.publish import Publication, publish
     from tests.ledger.graphs import draft
 
     base = filled.snapshot()

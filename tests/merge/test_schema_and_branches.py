@@ -7,9 +7,9 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import Busy, Conflict, NotFound
 from omnigraph.failpoints import active
-from omnigraph.ledger import branches
-from omnigraph.ledger.manifest_rows import MANIFEST
-from omnigraph.ledger.schema_lock import hold_schema_lock
+from omnigraph.ledger.branches import branches
+from omnigraph.ledger.branches.schema_lock import hold_schema_lock
+from omnigraph.ledger.manifest.manifest_rows import MANIFEST
 from omnigraph.merge import merge as merging
 from tests.merge.graphs import SCHEMA, person, put, store_of
 

@@ -20,8 +20,8 @@ import omnigraph as og
 from omnigraph.errors import HistoryGap, MergeConflicts, NotFound, StorageError, ValidationFailed
 from omnigraph.failpoints import FailpointError, active
 from omnigraph.ledger.snapshots import table_of
-from omnigraph.merge import stage_located
 from omnigraph.merge.changes import EntityChange
+from omnigraph.merge.stage import stage_located
 from tests.model.graph_model import PEOPLE, PLACES, TABLES, GraphModel, Refused, Row
 from tests.model.history_model import SCHEMA, Collides, HistoryModel
 from tests.model.steps import REFUSED, WHILE_RECOVERING, Death, Step, die

@@ -15,8 +15,8 @@ from omnigraph.errors import KeyConflict, ValidationFailed
 from omnigraph.failpoints import FailpointError, active
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, create_store, open_store
-from omnigraph.write.load import load
-from omnigraph.write.mutate import mutate
+from omnigraph.write.load.load import load
+from omnigraph.write.mutate.mutate import mutate
 from tests.model.graph_model import PEOPLE, PLACES, SCHEMA, TABLES, GraphModel, Refused, Row
 
 FAULTS = (

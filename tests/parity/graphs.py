@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.ledger.attempts import WriteSession, run_write
-from omnigraph.ledger.intents import WriteIntent
+from omnigraph.ledger.commit.attempts import WriteSession, run_write
+from omnigraph.ledger.commit.intents import WriteIntent
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, create_store
 from omnigraph.ledger.values import Snapshot, WriterKind

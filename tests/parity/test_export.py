@@ -11,7 +11,7 @@ from omnigraph.errors import BadRequest
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, create_store
 from omnigraph.read.export import export_graph, export_lines
-from omnigraph.write.load import load
+from omnigraph.write.load.load import load
 from tests.parity.graphs import SCHEMA, make_graph
 
 WITH_BLOBS = "node Photo { pixels: Blob?  size: F32? }"
@@ -66,7 +66,7 @@ def test_only_the_named_types_and_formats_that_exist(graph: GraphStore, tmp_path
 @pytest.mark.spark
 @pytest.mark.parametrize("format", ["jsonl", "parquet"])
 def test_spark_writes_the_same_rows_in_many_files(spark: Any, graph: GraphStore, tmp_path: Path, format: str) -> None:
-    from omnigraph.spark.export import export_graph as export_on_spark
+    from omnigraph.spark.jobs.export import export_graph as export_on_spark
 
     out = tmp_path / "out"
     summary = export_on_spark(spark, graph, str(out), format=format, rows_per_file=15)

@@ -15,12 +15,12 @@ import pyarrow.parquet
 import pytest
 
 from omnigraph.errors import OmniGraphError
-from omnigraph.ledger.branches import create_branch
+from omnigraph.ledger.branches.branches import create_branch
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, create_store
-from omnigraph.storage.objects import open_objects
+from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.uri import parse_root
-from omnigraph.write.load import load as load_in_process
+from omnigraph.write.load.load import load as load_in_process
 from omnigraph.write.results import LoadResult
 
 pytestmark = pytest.mark.spark
@@ -165,7 +165,7 @@ CASES: dict[str, tuple[str, list[Any], list[Any]]] = {
 @pytest.fixture
 def cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiny splits and several buckets, so that every rule is checked across tasks."""
-    from omnigraph.spark import load_input, load_splits
+    from omnigraph.spark.load import load_input, load_splits
 
     monkeypatch.setattr(load_splits, "SMALLEST_SPLIT", 2500)
     monkeypatch.setattr(load_splits, "LARGEST_SPLIT", 5000)
@@ -232,7 +232,7 @@ def comparable(outcome: Outcome) -> Outcome:
 
 
 def on_spark(spark: Any) -> Loader:
-    from omnigraph.spark.load import load
+    from omnigraph.spark.load.load import load
 
     return lambda store, data, **options: load(spark, store, data, **options)
 

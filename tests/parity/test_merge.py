@@ -13,7 +13,7 @@ from omnigraph.graph import Graph
 from omnigraph.merge.diff import DiffFilter, diff, summary
 from omnigraph.merge.merge import merge
 from omnigraph.merge.placement import IN_PROCESS, Placement
-from omnigraph.spark.merge import spark_placement
+from omnigraph.spark.jobs.merge import spark_placement
 
 pytestmark = pytest.mark.spark
 

@@ -11,9 +11,9 @@ import omnigraph as og
 from omnigraph.config import override
 from omnigraph.graph import Graph
 from omnigraph.ledger.snapshots import table_of
-from omnigraph.maintain.optimize import MaintenanceResult, ensure_indices, optimize
-from omnigraph.maintain.workers import Workers, local_workers
-from omnigraph.spark.compact import spark_workers
+from omnigraph.maintain.optimize.optimize import MaintenanceResult, ensure_indices, optimize
+from omnigraph.maintain.optimize.workers import Workers, local_workers
+from omnigraph.spark.jobs.compact import spark_workers
 
 pytestmark = pytest.mark.spark
 

@@ -7,7 +7,7 @@ import re
 from omnigraph.query import ir
 from omnigraph.query.lower import compile_query
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.compile import compile_schema
+from omnigraph.schema.compiler.compile import compile_schema
 
 SCHEMA = """
 interface Named { name: String }

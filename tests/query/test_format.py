@@ -12,7 +12,7 @@ from omnigraph.diagnostics import QueryParseError
 from omnigraph.query.format import WIDTH, format_queries
 from omnigraph.query.parse import parse_queries
 from omnigraph.query.tokens import tokenize
-from omnigraph.schema.source import comments_of
+from omnigraph.schema.syntax.source import comments_of
 from tests.query.sample import CATALOG
 from tests.query.test_parse import SAMPLE
 from tests.strategies.queries import RandomQuery, read_queries

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.compile import compile_schema
+from omnigraph.schema.compiler.compile import compile_schema
 
 SCHEMA = """
 node Person {

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from omnigraph.ledger.values import TablePin
 from omnigraph.schema.arrow import table_schema
-from omnigraph.storage.indexes import IndexKind
+from omnigraph.storage.layout.indexes import IndexKind
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import parse_root
 from omnigraph.storage.values import TableVersion

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
-from omnigraph.schema.compile import compile_schema
+from omnigraph.schema.compiler.compile import compile_schema
 
 SAMPLE = """\
 interface Named { name: String }

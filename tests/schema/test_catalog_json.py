@@ -18,7 +18,7 @@ from omnigraph.schema.catalog_json import (
     catalog_from_json,
     catalog_to_json,
 )
-from omnigraph.schema.compile import compile_schema
+from omnigraph.schema.compiler.compile import compile_schema
 from tests.schema.sample import SAMPLE
 from tests.strategies.schemas import catalogs
 
@@ -47,7 +47,7 @@ def test_json_is_compact_sorted_utf8() -> None:
 
 def test_the_same_schema_gives_the_same_bytes_in_another_process() -> None:
     program = (
-        "import sys; from omnigraph.schema.compile import compile_schema;"
+        "import sys; from omnigraph.schema.compiler.compile import compile_schema;"
         "from omnigraph.schema.catalog_json import catalog_digest;"
         "source = sys.stdin.read(); print(catalog_digest(compile_schema(source), source))"
     )

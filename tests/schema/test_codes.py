@@ -9,9 +9,9 @@ import pytest
 
 from omnigraph.diagnostics import SchemaError, Severity
 from omnigraph.schema.codes import SCHEMA_CODES
-from omnigraph.schema.compile import check_schema, compile_schema
+from omnigraph.schema.compiler.compile import check_schema, compile_schema
 from omnigraph.schema.limits import MAX_DIAGNOSTICS, MAX_SOURCE_LENGTH
-from omnigraph.schema.parse import parse_schema
+from omnigraph.schema.syntax.parse import parse_schema
 from tests.schema.cases_of_form import FORM
 from tests.schema.cases_of_meaning import MEANING, OLD, RENAMES, WARNINGS
 

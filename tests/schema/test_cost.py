@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from omnigraph.schema.compile import compile_schema
+from omnigraph.schema.compiler.compile import compile_schema
 from tests.schema.sample import SAMPLE
 
 
@@ -40,14 +40,15 @@ def test_many_errors_cost_no_more_than_they_are_worth() -> None:
 
 
 def compile_errors(source: str) -> None:
-    from omnigraph.schema.compile import check_schema
+    from omnigraph.schema.compiler.compile import check_schema
 
     assert len(check_schema(source).diagnostics) > 60
 
 
 def test_the_package_imports_no_library_until_it_is_used() -> None:
     program = (
-        "import sys, omnigraph.schema, omnigraph.schema.compile, omnigraph.schema.migrate, omnigraph.schema.format;"
+        "import sys, omnigraph.schema, omnigraph.schema.compiler.compile;"
+        "import omnigraph.schema.migration.migrate, omnigraph.schema.syntax.format;"
         "heavy = {'lark', 'pyarrow', 'lance', 'duckdb', 'pyspark', 'numpy'} & set(sys.modules);"
         "print(sorted(heavy)); omnigraph.schema.compile_schema('node A { }');"
         "print(sorted({'pyarrow', 'lance', 'duckdb', 'pyspark', 'numpy'} & set(sys.modules)))"

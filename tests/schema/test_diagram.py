@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.schema.compile import compile_schema
+from omnigraph.schema.compiler.compile import compile_schema
 from omnigraph.schema.diagram import schema_diagram
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from omnigraph.diagnostics import SchemaError
 from omnigraph.schema.catalog_json import catalog_from_json, catalog_to_json
-from omnigraph.schema.compile import check_schema, compile_schema
-from omnigraph.schema.format import format_schema
+from omnigraph.schema.compiler.compile import check_schema, compile_schema
+from omnigraph.schema.syntax.format import format_schema
 from tests.schema.sample import SAMPLE
 from tests.strategies.schemas import messy_schema_sources
 

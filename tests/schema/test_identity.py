@@ -132,7 +132,7 @@ def test_equal_keys_are_one_node_and_different_keys_are_not() -> None:
 
 
 def test_a_rename_does_not_change_an_id() -> None:
-    from omnigraph.schema.compile import compile_schema
+    from omnigraph.schema.compiler.compile import compile_schema
 
     old = compile_schema("node A { b: String a: String @key(a, b) }")
     new = node('node A { z: String @rename_from("b") a: String @key(a, z) }', "A", old)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.diagnostics import Diagnostic, SchemaError, Span
-from omnigraph.schema.compile import compile_schema
-from omnigraph.schema.source import Lines
+from omnigraph.schema.compiler.compile import compile_schema
+from omnigraph.schema.syntax.source import Lines
 
 
 def rendered(source: str) -> str:

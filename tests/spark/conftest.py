@@ -14,7 +14,7 @@ TINY = {
 
 @pytest.fixture(scope="session")
 def spark() -> object:
-    from omnigraph.spark.session import spark_session
+    from omnigraph.spark.session.session import spark_session
 
     # The second number of `local[2,2]` lets a failed task run again, as on a cluster.
     return spark_session("local[2,2]", TINY)

@@ -11,9 +11,9 @@ import pytest
 
 from omnigraph.errors import SparkJobFailed
 from omnigraph.spark.spread import spread
-from omnigraph.storage.compaction import CompactionOptions, commit_compaction, plan_compaction, staged_compaction
-from omnigraph.storage.filters import eq
-from omnigraph.storage.indexes import IndexKind, index_state, plan_index, stage_index_segments
+from omnigraph.storage.layout.compaction import CompactionOptions, commit_compaction, plan_compaction, staged_compaction
+from omnigraph.storage.layout.indexes import IndexKind, index_state, plan_index, stage_index_segments
+from omnigraph.storage.reading.filters import eq
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import parse_root
 from omnigraph.storage.values import TableVersion
@@ -57,7 +57,7 @@ def scattered(tmp_path: Path) -> tuple[TableStore, TableVersion]:
 
 
 def test_compaction_tasks_run_on_executors(spark: Any, scattered: tuple[TableStore, TableVersion]) -> None:
-    from omnigraph.spark.compact import run_compaction_tasks
+    from omnigraph.spark.jobs.compact import run_compaction_tasks
 
     tables, version = scattered
     before = tables.scan_table(version, columns=["id", "n"], with_row_id=True, order_by=["id"])
@@ -69,7 +69,7 @@ def test_compaction_tasks_run_on_executors(spark: Any, scattered: tuple[TableSto
 
 
 def test_index_segments_are_built_on_executors(spark: Any, scattered: tuple[TableStore, TableVersion]) -> None:
-    from omnigraph.spark.compact import run_index_tasks
+    from omnigraph.spark.jobs.compact import run_index_tasks
 
     tables, version = scattered
     work = plan_index(tables.handles, version, "id", IndexKind.BTREE, parts=2)

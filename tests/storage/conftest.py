@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage.objects import ObjectStore, open_objects
+from omnigraph.storage.objects.objects import ObjectStore, open_objects
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import Root, parse_root
 

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 from omnigraph.errors import StorageError
-from omnigraph.storage.leases import Leases
-from omnigraph.storage.object_errors import LostPrecondition
-from omnigraph.storage.objects import open_objects
+from omnigraph.storage.leases.leases import Leases
+from omnigraph.storage.objects.object_errors import LostPrecondition
+from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.uri import parse_root
 
 

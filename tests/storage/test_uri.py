@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import BadRequest
-from omnigraph.storage.names import decode_name, encode_name
+from omnigraph.storage.objects.path_segments import decode_name, encode_name
 from omnigraph.storage.uri import Scheme, parse_root
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from omnigraph.schema.annotations import INTEGER_BOUNDS
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.compile import compile_schema
+from omnigraph.schema.compiler.annotations import INTEGER_BOUNDS
+from omnigraph.schema.compiler.compile import compile_schema
 from omnigraph.schema.literals import encode_string, format_date, format_datetime
 from omnigraph.schema.types import Scalar
 

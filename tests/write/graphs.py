@@ -6,8 +6,8 @@ from typing import Any
 
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore
-from omnigraph.write.load import load
-from omnigraph.write.mutate import mutate
+from omnigraph.write.load.load import load
+from omnigraph.write.mutate.mutate import mutate
 
 SCHEMA = """
 node Person {

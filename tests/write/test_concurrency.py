@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import Conflict, OmniGraphError, ValidationFailed
-from omnigraph.ledger.branches import create_branch
+from omnigraph.ledger.branches.branches import create_branch
 from omnigraph.ledger.store import GraphStore, create_store, open_store
-from omnigraph.write.load import load
-from omnigraph.write.mutate import mutate
+from omnigraph.write.load.load import load
+from omnigraph.write.mutate.mutate import mutate
 from tests.write.graphs import SCHEMA, company, edge, fill, ids, person, rows
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from omnigraph.ledger.store import GraphStore, open_store
-from omnigraph.write.load import load
-from omnigraph.write.mutate import mutate
+from omnigraph.write.load.load import load
+from omnigraph.write.mutate.mutate import mutate
 from tests.ledger.graphs import counted
 from tests.write.graphs import fill, person
 

@@ -7,9 +7,9 @@ import sys
 import typer
 import typer.exceptions
 
-from omnigraph.cli import branches, commits, data, graphs, languages, maintenance, schemas
-from omnigraph.cli.output import console, dump_json
+from omnigraph.cli.commands import branches, commits, data, graphs, languages, maintenance, schemas
 from omnigraph.cli.quick_start import start_without_pandas
+from omnigraph.cli.show.output import console, dump_json
 from omnigraph.diagnostics import LanguageError
 from omnigraph.errors import OmniGraphError
 

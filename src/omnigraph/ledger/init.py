@@ -17,18 +17,18 @@ from ulid import ULID
 from omnigraph.config import settings
 from omnigraph.errors import BadRequest, StorageError, StorageKind
 from omnigraph.failpoints import declare, failpoint
-from omnigraph.ledger.commits import CommitLog
+from omnigraph.ledger.branches.refs import Refs
+from omnigraph.ledger.history.commit_log import CommitLog
+from omnigraph.ledger.history.log_rows import LogEntry
 from omnigraph.ledger.layout import INIT_MARKER, OWN_NAMES, physical_schema, table_location
-from omnigraph.ledger.log_rows import LogEntry
-from omnigraph.ledger.manifest_rows import MANIFEST, SCHEMA, head_row, table_row, to_table
-from omnigraph.ledger.refs import Refs
-from omnigraph.ledger.schemas import CURRENT_SOURCE, SchemaStore
+from omnigraph.ledger.manifest.manifest_rows import MANIFEST, SCHEMA, head_row, table_row, to_table
+from omnigraph.ledger.schema_store import CURRENT_SOURCE, SchemaStore
 from omnigraph.ledger.values import MAIN, BranchRef, GraphCommit, TablePin, WriterKind
 from omnigraph.schema.catalog import Catalog, GraphType
-from omnigraph.schema.compile import compile_schema
-from omnigraph.storage.leases import Leases, LeaseTimes
-from omnigraph.storage.object_errors import ObjectNotFound
-from omnigraph.storage.objects import ObjectStore, open_objects
+from omnigraph.schema.compiler.compile import compile_schema
+from omnigraph.storage.leases.leases import Leases, LeaseTimes
+from omnigraph.storage.objects.object_errors import ObjectNotFound
+from omnigraph.storage.objects.objects import ObjectStore, open_objects
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import Root
 

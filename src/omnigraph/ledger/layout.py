@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from omnigraph.ledger.log_rows import LOG
-from omnigraph.ledger.manifest_rows import MANIFEST
-from omnigraph.ledger.schemas import CURRENT_SOURCE, SCHEMAS_PREFIX
+from omnigraph.ledger.history.log_rows import LOG
+from omnigraph.ledger.manifest.manifest_rows import MANIFEST
+from omnigraph.ledger.schema_store import CURRENT_SOURCE, SCHEMAS_PREFIX
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import GraphType, NodeType
-from omnigraph.storage.blobs import blob_field
+from omnigraph.storage.reading.blobs import blob_field
 
 NODES = "nodes"
 EDGES = "edges"

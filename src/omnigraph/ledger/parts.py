@@ -12,20 +12,20 @@ from collections.abc import Callable
 from omnigraph.config import settings
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, NotFound
-from omnigraph.ledger.audit import RecoveryAudit
-from omnigraph.ledger.commits import CommitLog
-from omnigraph.ledger.intents import WriteIntent
-from omnigraph.ledger.manifest import Manifest
-from omnigraph.ledger.names import refuse_system_name
-from omnigraph.ledger.publish_marks import PublishMarks
-from omnigraph.ledger.refs import Refs
-from omnigraph.ledger.schemas import SchemaStore
-from omnigraph.ledger.sidecars import Sidecars
+from omnigraph.ledger.branches.names import refuse_system_name
+from omnigraph.ledger.branches.refs import Refs
+from omnigraph.ledger.commit.intents import WriteIntent
+from omnigraph.ledger.commit.window import CommitWindows
+from omnigraph.ledger.history.commit_log import CommitLog
+from omnigraph.ledger.history.publish_marks import PublishMarks
+from omnigraph.ledger.manifest.manifest import Manifest
+from omnigraph.ledger.recovery.audit import RecoveryAudit
+from omnigraph.ledger.recovery.sidecars import Sidecars
+from omnigraph.ledger.schema_store import SchemaStore
 from omnigraph.ledger.values import BranchRef
-from omnigraph.ledger.window import CommitWindows
 from omnigraph.schema.catalog import Catalog
-from omnigraph.storage.leases import Leases, LeaseTimes
-from omnigraph.storage.objects import open_objects
+from omnigraph.storage.leases.leases import Leases, LeaseTimes
+from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import Root
 

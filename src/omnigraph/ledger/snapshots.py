@@ -10,10 +10,10 @@ from typing import Any
 
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, HistoryGap, NotFound
-from omnigraph.ledger.completion import complete, known_history
-from omnigraph.ledger.history import first_parents
-from omnigraph.ledger.manifest import ManifestState
-from omnigraph.ledger.names import is_commit_id, refuse_system_name
+from omnigraph.ledger.branches.names import is_commit_id, refuse_system_name
+from omnigraph.ledger.history.complete_log import complete, known_history
+from omnigraph.ledger.history.dag import first_parents
+from omnigraph.ledger.manifest.manifest import ManifestState
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.values import MAIN, BranchRef, GraphCommit, Snapshot, TablePin
 from omnigraph.schema.catalog import Catalog, GraphType

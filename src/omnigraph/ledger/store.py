@@ -6,15 +6,16 @@ import os
 from types import TracebackType
 
 from omnigraph.errors import NotFound
-from omnigraph.ledger import completion, snapshots
+from omnigraph.ledger import snapshots
+from omnigraph.ledger.history import complete_log
 from omnigraph.ledger.init import init_graph
-from omnigraph.ledger.legacy import LegacyGraph, LegacyLog, LegacyRefs
-from omnigraph.ledger.manifest import Manifest
-from omnigraph.ledger.manifest_rows import MANIFEST
-from omnigraph.ledger.migrations import migrate
+from omnigraph.ledger.manifest.manifest import Manifest
+from omnigraph.ledger.manifest.manifest_rows import MANIFEST
+from omnigraph.ledger.manifest.stamp import CURRENT, read_stamp, refuse_newer
+from omnigraph.ledger.older.legacy import LegacyGraph, LegacyLog, LegacyRefs
+from omnigraph.ledger.older.migrations import migrate
 from omnigraph.ledger.parts import GraphParts
-from omnigraph.ledger.recovery import recover_all
-from omnigraph.ledger.stamp import CURRENT, read_stamp, refuse_newer
+from omnigraph.ledger.recovery.recover import recover_all
 from omnigraph.ledger.values import MAIN, Snapshot
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.uri import parse_root
@@ -29,7 +30,7 @@ class GraphStore(GraphParts):
 
     def complete_log(self) -> int:
         """Put what a crash kept out of the commit log into it, from the manifest; how many commits that were."""
-        return completion.complete(self)
+        return complete_log.complete(self)
 
     def __enter__(self) -> GraphStore:
         return self
@@ -65,7 +66,7 @@ def open_store(uri: str | os.PathLike[str], *, read_only: bool = False) -> Graph
     if not read_only:
         recover_all(store)
         # Whoever publishes on another branch leaves a trace until it is logged, which recovery has just looked for.
-        completion.complete_branch(store, main)
+        complete_log.complete_branch(store, main)
     return store
 
 

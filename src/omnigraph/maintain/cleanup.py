@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.config import settings
 from omnigraph.errors import OmniGraphError, RecoveryRequired
 from omnigraph.failpoints import declare, failpoint
-from omnigraph.ledger.held_history import history_held
-from omnigraph.ledger.schema_lock import refuse_while_schema_is_applied
-from omnigraph.ledger.staging_marks import remove_dead_marks
-from omnigraph.maintain import forks, inventory, leftovers
-from omnigraph.maintain.drifted import Verdict, drift_of_branches
-from omnigraph.maintain.inventory import INTERNAL, TableInventory
-from omnigraph.maintain.needs import Needs, collect, read_heads
-from omnigraph.maintain.pending import refuse_pending_recovery
-from omnigraph.maintain.retention import Retention
+from omnigraph.ledger.branches.schema_lock import refuse_while_schema_is_applied
+from omnigraph.ledger.commit.staging_marks import remove_dead_marks
+from omnigraph.ledger.history.held_history import history_held
+from omnigraph.maintain.recovered import refuse_pending_recovery
+from omnigraph.maintain.survey import inventory, leftovers, orphan_forks
+from omnigraph.maintain.survey.inventory import INTERNAL, TableInventory
+from omnigraph.maintain.survey.must_stay import Needs, collect, read_heads
+from omnigraph.maintain.survey.retention import Retention
+from omnigraph.maintain.survey.unexplained_drift import Verdict, drift_of_branches
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -148,8 +148,8 @@ def _work(table: TableInventory, needs: Needs, cutoff: float) -> _Work:
         work.whole = True
         return work
     if table.is_table and needs.needs_table(table.location):
-        work.orphans = forks.orphans(table, needs, cutoff)
-        work.half_made = forks.half_made(table, needs, cutoff)
+        work.orphans = orphan_forks.orphans(table, needs, cutoff)
+        work.half_made = orphan_forks.half_made(table, needs, cutoff)
         work.versions = unneeded_versions(table, needs, work.orphans)
     return work
 
@@ -198,15 +198,17 @@ def _remove_forks(store: GraphStore, works: list[_Work], retention: Retention) -
     if not chosen:
         return
     try:
-        with forks.branches_held(store):
+        with orphan_forks.branches_held(store):
             now = time.time()
             needs = collect(store, read_heads(store), retention, now)
             cutoff = oldest_protected(needs, now)
-            forks.announce()
+            orphan_forks.announce()
             for work in chosen:
-                orphans = [name for name in forks.orphans(work.table, needs, cutoff) if name in work.orphans]
-                half_made = [name for name in forks.half_made(work.table, needs, cutoff) if name in work.half_made]
-                gone, freed, error = forks.remove(store, work.table, orphans, half_made)
+                orphans = [name for name in orphan_forks.orphans(work.table, needs, cutoff) if name in work.orphans]
+                half_made = [
+                    name for name in orphan_forks.half_made(work.table, needs, cutoff) if name in work.half_made
+                ]
+                gone, freed, error = orphan_forks.remove(store, work.table, orphans, half_made)
                 work.forks_gone, work.bytes = gone, work.bytes + freed
                 work.errors += [error] if error else []
     except OmniGraphError as doubt:

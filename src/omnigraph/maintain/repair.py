@@ -17,18 +17,18 @@ from ulid import ULID
 
 from omnigraph.errors import BadRequest, OmniGraphError, RecoveryRequired
 from omnigraph.failpoints import declare, failpoint
-from omnigraph.ledger.audit import RecoveryKind, RecoveryRecord
-from omnigraph.ledger.decide import Action
-from omnigraph.ledger.evidence import line_of
-from omnigraph.ledger.forcing import force_sidecar
-from omnigraph.ledger.live_branches import for_live_branches
-from omnigraph.ledger.publish import CommitDraft, Publication, publish
-from omnigraph.ledger.resolving import look, why_refused
-from omnigraph.ledger.schema_lock import refuse_while_schema_is_applied
-from omnigraph.ledger.sidecars import RecoveredTable
+from omnigraph.ledger.branches.live_branches import for_live_branches
+from omnigraph.ledger.branches.schema_lock import refuse_while_schema_is_applied
+from omnigraph.ledger.commit.window import Window
+from omnigraph.ledger.manifest.publish import CommitDraft, Publication, publish
+from omnigraph.ledger.recovery.audit import RecoveryKind, RecoveryRecord
+from omnigraph.ledger.recovery.decide import Action
+from omnigraph.ledger.recovery.evidence import line_of
+from omnigraph.ledger.recovery.resolve import look, why_refused
+from omnigraph.ledger.recovery.resolve_by_hand import force_sidecar
+from omnigraph.ledger.recovery.sidecars import RecoveredTable
 from omnigraph.ledger.values import BranchRef, GraphCommit, TablePin, WriterKind
-from omnigraph.ledger.window import Window
-from omnigraph.maintain.drifted import FoundDrift, Verdict, drift_of_branch, drift_of_branches
+from omnigraph.maintain.survey.unexplained_drift import FoundDrift, Verdict, drift_of_branch, drift_of_branches
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import Conflict, NotFound
-from omnigraph.ledger.held_history import history_held, refuse_removed
-from omnigraph.ledger.names import check_branch_name
-from omnigraph.ledger.refs import TagRef
+from omnigraph.ledger.branches.names import check_branch_name
+from omnigraph.ledger.branches.refs import TagRef
+from omnigraph.ledger.history.held_history import history_held, refuse_removed
 from omnigraph.ledger.snapshots import Target
 
 if TYPE_CHECKING:

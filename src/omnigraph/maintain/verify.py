@@ -17,17 +17,17 @@ import pyarrow.compute as pc
 
 from omnigraph.config import settings
 from omnigraph.errors import OmniGraphError
-from omnigraph.ledger.live_branches import is_live
-from omnigraph.ledger.manifest_rows import MANIFEST
+from omnigraph.ledger.branches.live_branches import is_live
+from omnigraph.ledger.commit.window import lease_name
+from omnigraph.ledger.manifest.manifest_rows import MANIFEST
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.values import BranchRef, Snapshot, TablePin
-from omnigraph.ledger.window import lease_name
-from omnigraph.maintain import forks, inventory, leftovers
 from omnigraph.maintain.cleanup import oldest_protected
-from omnigraph.maintain.drifted import drift_of_branch
-from omnigraph.maintain.inventory import INTERNAL, TableInventory
-from omnigraph.maintain.needs import Needs, collect, read_heads
-from omnigraph.maintain.retention import Retention
+from omnigraph.maintain.survey import inventory, leftovers, orphan_forks
+from omnigraph.maintain.survey.inventory import INTERNAL, TableInventory
+from omnigraph.maintain.survey.must_stay import Needs, collect, read_heads
+from omnigraph.maintain.survey.retention import Retention
+from omnigraph.maintain.survey.unexplained_drift import drift_of_branch
 from omnigraph.schema.catalog import EdgeType
 
 if TYPE_CHECKING:
@@ -327,7 +327,7 @@ def _leftovers_of(store: GraphStore, table: TableInventory, needs: Needs, cutoff
         return []
     found = [
         Finding(Rule.LEFTOVERS, f"the fork {name} belongs to no branch; run `omnigraph cleanup`", None, key)
-        for name in (*forks.orphans(table, needs, cutoff), *forks.half_made(table, needs, cutoff))
+        for name in (*orphan_forks.orphans(table, needs, cutoff), *orphan_forks.half_made(table, needs, cutoff))
     ]
     try:
         files = leftovers.unreferenced_files(store, table, cutoff)

@@ -15,11 +15,11 @@ import pyarrow as pa
 from omnigraph.errors import BadRequest, HistoryGap
 from omnigraph.ledger.snapshots import find_type, table_of
 from omnigraph.ledger.values import Snapshot, TablePin
-from omnigraph.merge.candidates import CANDIDATES, collect_candidates
 from omnigraph.merge.changes import EntityChange, FieldPair, Op, TypeCount
-from omnigraph.merge.engine import row_engine
+from omnigraph.merge.compare.candidates import CANDIDATES, collect_candidates
+from omnigraph.merge.compare.relational import row_engine
+from omnigraph.merge.compare.row_differences import Side, changed_by_lineage, changes_sql, exact_changes, matched_fields
 from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
-from omnigraph.merge.rows import Side, changed_by_lineage, changes_sql, exact_changes, matched_fields
 from omnigraph.merge.schema_history import with_first_defaults
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.storage.lance_errors import TableNotFound

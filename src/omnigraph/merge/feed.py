@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from omnigraph.errors import BadRequest, HistoryGap, NotFound, StaleCursor
-from omnigraph.ledger.completion import known_history
-from omnigraph.ledger.history import first_parents
-from omnigraph.ledger.names import is_commit_id
+from omnigraph.ledger.branches.names import is_commit_id
+from omnigraph.ledger.history.complete_log import known_history
+from omnigraph.ledger.history.dag import first_parents
 from omnigraph.ledger.snapshots import of_commit
 from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot
 from omnigraph.merge.changes import EntityChange

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import BadRequest, MergeConflicts, NotFound, OmniGraphError
 from omnigraph.failpoints import declare, failpoint
-from omnigraph.ledger.attempts import RetryPolicy, WriteSession, run_write
-from omnigraph.ledger.branches import delete_branch
-from omnigraph.ledger.completion import known_history
-from omnigraph.ledger.history import is_ancestor
-from omnigraph.ledger.intents import WriteIntent
+from omnigraph.ledger.branches.branches import delete_branch
+from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
+from omnigraph.ledger.commit.intents import WriteIntent
+from omnigraph.ledger.history.complete_log import known_history
+from omnigraph.ledger.history.dag import is_ancestor
 from omnigraph.ledger.values import MAIN, GraphCommit, Snapshot, WriterKind
-from omnigraph.merge.bases import base_snapshots
 from omnigraph.merge.changes import EntityChange, TypeCount
-from omnigraph.merge.conflicts import MergeConflict, Resolutions, described
-from omnigraph.merge.given import checked_answers
-from omnigraph.merge.graph_conflicts import graph_conflicts
+from omnigraph.merge.decide.bases import base_snapshots
+from omnigraph.merge.decide.conflicts import MergeConflict, Resolutions, described
+from omnigraph.merge.decide.given_rows import checked_answers
+from omnigraph.merge.decide.graph_conflicts import graph_conflicts
+from omnigraph.merge.decide.planned import PlannedChanges
+from omnigraph.merge.decide.three_way import TableMerge, merge_table
 from omnigraph.merge.placement import IN_PROCESS, Placement
-from omnigraph.merge.planned import PlannedChanges
-from omnigraph.merge.stage import row_changes, stage
-from omnigraph.merge.three_way import TableMerge, merge_table
+from omnigraph.merge.stage.stage import row_changes, stage
 from omnigraph.storage.lance_errors import TableNotFound
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from omnigraph.query.print import (
     traversal_text,
     value_text,
 )
-from omnigraph.schema.source import comments_of
+from omnigraph.schema.syntax.source import comments_of
 
 INDENT = "  "
 WIDTH = 100

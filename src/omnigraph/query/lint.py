@@ -11,8 +11,8 @@ from omnigraph.query import codes, ir, syntax
 from omnigraph.query.lower import compile_query
 from omnigraph.query.parse import BrokenQuery, parse_tolerantly
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.compile import check_schema
-from omnigraph.schema.parse import parse_tolerantly as parse_schema_tolerantly
+from omnigraph.schema.compiler.compile import check_schema
+from omnigraph.schema.syntax.parse import parse_tolerantly as parse_schema_tolerantly
 
 Status = Literal["ok", "warning", "error"]
 

@@ -230,7 +230,7 @@ def _store_file(target: str, write: Callable[[Any], None]) -> None:
         finally:
             aside.unlink(missing_ok=True)
         return
-    from omnigraph.storage.objects import open_objects
+    from omnigraph.storage.objects.objects import open_objects
 
     sink = pa.BufferOutputStream()
     with pa.PythonFile(sink, "w") as file:

@@ -15,7 +15,7 @@ from omnigraph.read.caches import ReadCaches
 from omnigraph.read.running import conjunction
 from omnigraph.read.tables import type_width
 from omnigraph.read.values import holds
-from omnigraph.storage.pushdown import split
+from omnigraph.storage.reading.pushdown import split
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.values import TableVersion
 

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
         catalog_to_json,
     )
     from omnigraph.schema.codes import MIGRATION_CODES, SCHEMA_CODES
-    from omnigraph.schema.compile import CheckedSchema, check_schema, compile_schema
+    from omnigraph.schema.compiler.compile import CheckedSchema, check_schema, compile_schema
     from omnigraph.schema.diagram import schema_diagram
-    from omnigraph.schema.format import format_schema
     from omnigraph.schema.identity import canonical_scalar, edge_id, node_id
-    from omnigraph.schema.migrate import DataFacts, MigrationPlan, plan, plan_from_json, plan_sources
-    from omnigraph.schema.parse import parse_schema
+    from omnigraph.schema.migration.migrate import DataFacts, MigrationPlan, plan, plan_from_json, plan_sources
     from omnigraph.schema.patterns import anchored_pattern, portable_pattern
+    from omnigraph.schema.syntax.format import format_schema
+    from omnigraph.schema.syntax.parse import parse_schema
 
 _HOMES = {
     "catalog": ("Catalog", "EdgeType", "NodeType", "Property"),
@@ -37,12 +37,12 @@ _HOMES = {
         "catalog_to_json",
     ),
     "codes": ("MIGRATION_CODES", "SCHEMA_CODES"),
-    "compile": ("CheckedSchema", "check_schema", "compile_schema"),
+    "compiler.compile": ("CheckedSchema", "check_schema", "compile_schema"),
     "diagram": ("schema_diagram",),
-    "format": ("format_schema",),
+    "syntax.format": ("format_schema",),
     "identity": ("canonical_scalar", "edge_id", "node_id"),
-    "migrate": ("DataFacts", "MigrationPlan", "plan", "plan_from_json", "plan_sources"),
-    "parse": ("parse_schema",),
+    "migration.migrate": ("DataFacts", "MigrationPlan", "plan", "plan_from_json", "plan_sources"),
+    "syntax.parse": ("parse_schema",),
     "patterns": ("anchored_pattern", "portable_pattern"),
 }
 _PUBLIC = {name: home for home, names in _HOMES.items() for name in names}

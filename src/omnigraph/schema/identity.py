@@ -22,8 +22,8 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from omnigraph.errors import BadRequest
-from omnigraph.schema.annotations import INTEGER_BOUNDS
 from omnigraph.schema.catalog import EdgeType, NodeType
+from omnigraph.schema.compiler.annotations import INTEGER_BOUNDS
 from omnigraph.schema.literals import EPOCH, EPOCH_DATE
 from omnigraph.schema.types import FLOATS, INTEGERS, EnumType, PropertyType, Scalar, ScalarType
 

@@ -19,8 +19,8 @@ from omnigraph.read.result import Result
 from omnigraph.schema.types import EntityType
 from omnigraph.spark.lowering import Bindings, Lowering
 from omnigraph.spark.needs import Needs
-from omnigraph.spark.progress import run_job
 from omnigraph.spark.searching import Searching
+from omnigraph.spark.session.progress import run_job
 from omnigraph.spark.spread import told_in_our_words
 from omnigraph.spark.types import from_travelling
 from omnigraph.write.progress import ProgressCallback
@@ -125,7 +125,7 @@ class _Run:
         return rows, columns
 
     def _frame(self, table_key: str, columns: Sequence[str]) -> DataFrame:
-        from omnigraph.spark.datasource import table_frame
+        from omnigraph.spark.source.datasource import table_frame
 
         pin = self.snapshot.pin(table_key)
         distinct = list(dict.fromkeys(columns))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from omnigraph.errors import BadRequest, NotFound, SparkJobFailed
-from omnigraph.spark.worker_daemon import settle_worker
+from omnigraph.spark.session.worker_daemon import settle_worker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -42,7 +42,7 @@ def travelling_schema(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
 
 def column_type(schema: pa.Schema, name: str) -> pa.DataType:
     """The type of a column's values as Python sees them: a blob is its bytes."""
-    from omnigraph.storage.blobs import is_blob_field
+    from omnigraph.storage.reading.blobs import is_blob_field
 
     field = schema.field(name)
     return pa.binary() if is_blob_field(field) else field.type

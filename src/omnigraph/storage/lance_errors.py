@@ -9,7 +9,7 @@ from typing import NoReturn
 from lance.commit import CommitConflictError
 
 from omnigraph.errors import Conflict, OmniGraphError, StorageError, StorageKind
-from omnigraph.storage.object_errors import first_line, is_permission_error, kind_of
+from omnigraph.storage.objects.object_errors import first_line, is_permission_error, kind_of
 from omnigraph.storage.values import TableVersion
 
 

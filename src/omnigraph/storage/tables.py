@@ -12,32 +12,27 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.storage import (
-    abandoning,
+from omnigraph.storage.clearing import abandoning
+from omnigraph.storage.constants import HANDLE_CACHE_SIZE, ID_COLUMN
+from omnigraph.storage.handles import creating, forks, table_history
+from omnigraph.storage.handles.handles import Handles, Hook
+from omnigraph.storage.layout import compaction, indexes
+from omnigraph.storage.layout.compaction import CompactionOptions, CompactionWork, StagedCompaction
+from omnigraph.storage.layout.indexes import IndexKind, IndexState, IndexWork
+from omnigraph.storage.reading import blobs, changed_rows, reading
+from omnigraph.storage.reading.filters import Filter
+from omnigraph.storage.staging import (
     adopting,
-    blobs,
-    changed_rows,
-    columns,
     committing,
-    compaction,
-    creating,
     distributed,
     filling,
-    forks,
-    history,
-    indexes,
     internal_tables,
-    reading,
     staging,
+    table_columns,
 )
-from omnigraph.storage.compaction import CompactionOptions, CompactionWork, StagedCompaction
-from omnigraph.storage.constants import HANDLE_CACHE_SIZE, ID_COLUMN
-from omnigraph.storage.distributed import WriteTarget
-from omnigraph.storage.filling import Fill
-from omnigraph.storage.filters import Filter
-from omnigraph.storage.handles import Handles, Hook
-from omnigraph.storage.indexes import IndexKind, IndexState, IndexWork
-from omnigraph.storage.row_streams import Rows
+from omnigraph.storage.staging.distributed import WriteTarget
+from omnigraph.storage.staging.filling import Fill
+from omnigraph.storage.staging.row_streams import Rows
 from omnigraph.storage.uri import Root
 from omnigraph.storage.values import (
     ForkInfo,
@@ -194,8 +189,8 @@ class TableStore:
         return distributed.write_target(self.handles, table)
 
     def stage_columns(self, table: TableVersion, **changes: Any) -> StagedWrite:
-        """Stage new, renamed, dropped or loosened columns; see `columns.stage_columns`."""
-        return columns.stage_columns(self.handles, table, **changes)
+        """Stage new, renamed, dropped or loosened columns; see `table_columns.stage_columns`."""
+        return table_columns.stage_columns(self.handles, table, **changes)
 
     def stage_filled_columns(self, table: TableVersion, fill: Fill, **changes: Any) -> StagedWrite:
         """Stage new columns with values, and other changes of columns; see `filling.stage_filled_columns`."""
@@ -203,15 +198,15 @@ class TableStore:
 
     def stage_add_columns(self, table: TableVersion, fields: Sequence[pa.Field]) -> StagedWrite:
         """Stage new all-null columns."""
-        return columns.stage_columns(self.handles, table, add=fields)
+        return table_columns.stage_columns(self.handles, table, add=fields)
 
     def stage_rename_columns(self, table: TableVersion, names: Mapping[str, str]) -> StagedWrite:
         """Stage new names for columns."""
-        return columns.stage_columns(self.handles, table, rename=names)
+        return table_columns.stage_columns(self.handles, table, rename=names)
 
     def stage_drop_columns(self, table: TableVersion, names: Sequence[str]) -> StagedWrite:
         """Stage the removal of columns."""
-        return columns.stage_columns(self.handles, table, drop=names)
+        return table_columns.stage_columns(self.handles, table, drop=names)
 
     def list_indexes(self, table: TableVersion) -> list[IndexInfo]:
         """The indexes of a version and what they cover."""
@@ -293,11 +288,11 @@ class TableStore:
         self, location: str, branch: str | None, after_version: int, to_version: int
     ) -> list[TransactionInfo]:
         """What made each version of a line after one up to another."""
-        return history.transactions(self.handles, location, branch, after_version, to_version)
+        return table_history.transactions(self.handles, location, branch, after_version, to_version)
 
     def delta(self, location: str, branch: str | None, begin: int, end: int) -> TableDelta:
         """Rows inserted, updated and deleted between two versions of a line."""
-        return history.delta(self.handles, location, branch, begin, end)
+        return table_history.delta(self.handles, location, branch, begin, end)
 
     def changed_rows(
         self, table: TableVersion, since: TableVersion, columns: Sequence[str], **options: Any
@@ -307,8 +302,8 @@ class TableStore:
 
     def versions(self, location: str, branch: str | None = None) -> list[VersionInfo]:
         """The versions of a line that exist."""
-        return history.versions(self.handles, location, branch)
+        return table_history.versions(self.handles, location, branch)
 
     def remove_versions(self, location: str, branch: str | None, unwanted: Iterable[int]) -> int:
         """Remove exactly these versions; the bytes that became free."""
-        return history.remove_versions(self.handles, location, branch, unwanted)
+        return table_history.remove_versions(self.handles, location, branch, unwanted)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.values import Snapshot
-from omnigraph.storage.filters import Filter
+from omnigraph.storage.reading.filters import Filter
 from omnigraph.storage.values import TableVersion
 
 if TYPE_CHECKING:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from omnigraph.ledger.values import Snapshot
-from omnigraph.write.columns import empty_rows, working_schema
 from omnigraph.write.committed import CommittedRows
-from omnigraph.write.rows import Rows
-from omnigraph.write.validate.changes import TableChange, key_columns, no_ids
+from omnigraph.write.rows.row_columns import empty_rows, working_schema
+from omnigraph.write.rows.rows import Rows
 from omnigraph.write.validate.collector import ViolationCollector
-from omnigraph.write.validate.graph import check_change
-from omnigraph.write.validate.values import check_values
+from omnigraph.write.validate.graph_rules import check_change
+from omnigraph.write.validate.key_changes import TableChange, key_columns, no_ids
+from omnigraph.write.validate.value_rules import check_values
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from omnigraph.ledger.attempts import WriteSession
-from omnigraph.ledger.intents import TableWrite
+from omnigraph.ledger.commit.attempts import WriteSession
+from omnigraph.ledger.commit.intents import TableWrite
 from omnigraph.ledger.values import TablePin
-from omnigraph.storage.blobs import with_blobs_as_written
+from omnigraph.storage.reading.blobs import with_blobs_as_written
 from omnigraph.storage.values import TableVersion
-from omnigraph.write.staging import MutationStaging, PendingTable
-from omnigraph.write.validate.changes import one_array
+from omnigraph.write.mutate.pending import MutationStaging, PendingTable
+from omnigraph.write.validate.key_changes import one_array
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore

@@ -1,1 +1,3 @@
-"""The schema and the queries of the sample graph."""
+"""`omnigraph demo`: a sample graph from nothing, with its schema, its queries and made-up data."""
+
+__all__ = ["walkthrough"]

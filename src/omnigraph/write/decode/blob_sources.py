@@ -50,7 +50,7 @@ def _file(uri: str) -> bytes:
 
 
 def _object(uri: str) -> bytes:
-    from omnigraph.storage.object_errors import ObjectNotFound
+    from omnigraph.storage.objects.object_errors import ObjectNotFound
     from omnigraph.write.decode.files import read_object
 
     try:

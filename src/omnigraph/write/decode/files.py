@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from omnigraph.errors import BadRequest, NotFound, StorageError, StorageKind
-from omnigraph.storage.objects import ObjectStore, open_objects
+from omnigraph.storage.objects.objects import ObjectStore, open_objects
 from omnigraph.storage.uri import Root, Scheme
 from omnigraph.write.decode.sources import COMPRESSIONS, JSON_SUFFIXES, TABLE_SUFFIXES, decompressed
 

@@ -18,9 +18,9 @@ from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, Violation
 from omnigraph.schema.catalog import EdgeType, GraphType
 from omnigraph.schema.types import EnumType, PropertyType, Scalar, ScalarType, VectorType
-from omnigraph.write.columns import working_schema
-from omnigraph.write.decode.values import BadValue, WrongDimension, to_id, to_value
-from omnigraph.write.rows import Rows
+from omnigraph.write.decode.source_values import BadValue, WrongDimension, to_id, to_value
+from omnigraph.write.rows.row_columns import working_schema
+from omnigraph.write.rows.rows import Rows
 from omnigraph.write.validate import messages
 from omnigraph.write.validate.collector import Kind, ViolationCollector
 

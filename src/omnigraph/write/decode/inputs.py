@@ -16,10 +16,10 @@ import pyarrow.parquet
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, StorageError, StorageKind
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType
-from omnigraph.write.decode.blocks import LineTooLong, line_blocks
 from omnigraph.write.decode.files import InputFile, kept_file, named_files
 from omnigraph.write.decode.frames import ColumnMapping, decode_frames
 from omnigraph.write.decode.json_lines import LineDecoder
+from omnigraph.write.decode.line_blocks import LineTooLong, line_blocks
 from omnigraph.write.decode.records import decode_plain_rows, decode_records
 from omnigraph.write.decode.sources import (
     DECOMPRESSION_ERRORS,
@@ -29,7 +29,7 @@ from omnigraph.write.decode.sources import (
     repeatable,
     rewindable,
 )
-from omnigraph.write.rows import Rows
+from omnigraph.write.rows.rows import Rows
 from omnigraph.write.validate.collector import ViolationCollector
 
 ROWS_PER_BATCH = 65_536

@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType
-from omnigraph.write.columns import working_schema
 from omnigraph.write.decode.json_columns import NotPlain, Variant, json_schema, plain_column, variants
 from omnigraph.write.decode.json_text import Malformed, RecordReader, line_text, parse_line
 from omnigraph.write.decode.records import decode_records
-from omnigraph.write.rows import Rows, concat_rows
+from omnigraph.write.rows.row_columns import working_schema
+from omnigraph.write.rows.rows import Rows, concat_rows
 from omnigraph.write.validate.collector import ViolationCollector
 
 SMALLEST_BLOCK = 64

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from omnigraph.errors import Violation
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType
-from omnigraph.write.columns import working_schema
 from omnigraph.write.decode.json_text import Malformed
-from omnigraph.write.decode.values import BadValue, WrongDimension, to_id, to_value
-from omnigraph.write.rows import Rows
+from omnigraph.write.decode.source_values import BadValue, WrongDimension, to_id, to_value
+from omnigraph.write.rows.row_columns import working_schema
+from omnigraph.write.rows.rows import Rows
 from omnigraph.write.validate import messages
 from omnigraph.write.validate.collector import Kind, ViolationCollector
 

@@ -1,0 +1,283 @@
+"""Commands for operators: optimize, index, repair, cleanup, verify, tag."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from omnigraph.cli.options import Actor, Branch, Engine, Json, Quiet, Store, Uri, Yes, confirm_destructive, graph_uri
+from omnigraph.cli.show.output import Output
+
+if TYPE_CHECKING:
+    from omnigraph.maintain.cleanup import CleanupResult
+    from omnigraph.maintain.optimize.optimize import MaintenanceResult
+    from omnigraph.maintain.repair import RepairReport
+    from omnigraph.maintain.verify import VerifyReport
+
+tag = typer.Typer(help="Name commits so that cleanup keeps them.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to the program."""
+    app.command("optimize")(optimize)
+    app.command("index")(index)
+    app.command("repair")(repair)
+    app.command("cleanup")(cleanup)
+    app.command("verify")(verify)
+    app.add_typer(tag, name="tag")
+
+
+def optimize(
+    uri: Uri = None,
+    store: Store = None,
+    branch: Branch = "main",
+    table: Annotated[list[str] | None, typer.Option("--table", help="Only this table; may be repeated.")] = None,
+    engine: Engine = "auto",
+    actor: Actor = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compact small fragments and bring indexes up to date, in one commit. Changes no data."""
+    import omnigraph as og
+
+    out = Output(json=json, quiet=quiet)
+    target = graph_uri(uri, store)
+    out.echo_write(f"optimize branch {branch} of {target}")
+    with og.open(target, actor=actor) as graph:
+        _show(out, graph.optimize(branch, tables=table, engine=engine))
+
+
+def index(
+    uri: Uri = None,
+    store: Store = None,
+    branch: Branch = "main",
+    engine: Engine = "auto",
+    actor: Actor = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Build the declared indexes that are missing and extend those that lag, in one commit."""
+    import omnigraph as og
+
+    out = Output(json=json, quiet=quiet)
+    target = graph_uri(uri, store)
+    out.echo_write(f"build indexes of branch {branch} of {target}")
+    with og.open(target, actor=actor) as graph:
+        _show(out, graph.ensure_indices(branch, engine=engine))
+
+
+def _show(out: Output, result: MaintenanceResult) -> None:
+    if out.json:
+        out.document(result.to_json())
+        return
+    rows = [
+        (
+            t.table_key,
+            t.fragments_removed,
+            t.fragments_added,
+            len(t.indexes_built),
+            ", ".join(t.pending_indexes) or None,
+            t.skipped or ("yes" if t.committed else "nothing to do"),
+        )
+        for t in result.tables
+    ]
+    headers = ("table", "fragments removed", "added", "indexes built", "pending", "committed")
+    out.table(headers, rows, empty="the branch owns no table")
+    out.say(f"commit {result.commit.graph_commit_id}" if result.commit else "nothing to do, no commit")
+
+
+def repair(
+    uri: Uri = None,
+    store: Store = None,
+    confirm: Annotated[bool, typer.Option("--confirm", help="Publish drift that changes no data.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="With --confirm: publish everything else as it stands, too.")
+    ] = False,
+    restore: Annotated[
+        bool, typer.Option("--restore", help="With --force: put it back to what is published instead.")
+    ] = False,
+    actor: Actor = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show tables that moved without being published, and writes that recovery refused; mend them on request.
+
+    Exits with 1 when something was refused.
+    """
+    import omnigraph as og
+
+    out = Output(json=json, quiet=quiet)
+    target = graph_uri(uri, store)
+    if confirm:
+        out.echo_write(f"repair {target}")
+    with og.open(target, actor=actor, read_only=not confirm) as graph:
+        report = graph.repair(confirm=confirm, force=force, restore=restore)
+    if json:
+        out.document(report.to_json())
+    else:
+        _show_repair(out, report)
+    if report.exit_code:
+        raise typer.Exit(report.exit_code)
+
+
+def _show_repair(out: Output, report: RepairReport) -> None:
+    out.table(
+        ("branch", "table", "published", "newest", "verdict", "transactions", "action"),
+        [
+            (
+                t.drift.branch,
+                t.drift.table_key,
+                t.drift.pinned,
+                t.drift.head,
+                t.drift.verdict.value,
+                ", ".join(t.drift.transactions),
+                f"{t.action}: {t.error}" if t.error else t.action,
+            )
+            for t in report.tables
+        ],
+        empty="no drift",
+    )
+    for one in report.pending:
+        classes = ", ".join(f"{key} {class_}" for key, class_ in one.classes)
+        out.say(f"unfinished {one.kind} {one.operation_id} on branch {one.branch} ({classes or 'no tables'})")
+        out.say(f"  {one.action}{f': {one.reason}' if one.reason else ''}")
+    for commit in report.commits:
+        out.say(f"commit {commit.graph_commit_id}")
+
+
+def cleanup(
+    uri: Uri = None,
+    store: Store = None,
+    keep: Annotated[
+        int | None, typer.Option("--keep", help="Commits of each branch that stay; 10 when no age is given.")
+    ] = None,
+    older_than: Annotated[
+        str | None, typer.Option("--older-than", help="Remove only what is older than this, such as 30d or 12h.")
+    ] = None,
+    confirm: Annotated[bool, typer.Option("--confirm", help="Remove it; without this it is only shown.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Allow to keep fewer than 3 commits.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+    yes: Yes = False,
+) -> None:
+    """Remove old history and what crashed writers left. Shows what would go unless --confirm is given.
+
+    What a branch, a tag, a merge base or a live writer needs always stays. Exits with 1 when something could not be
+    removed; run it again then.
+    """
+    import omnigraph as og
+
+    out = Output(json=json, quiet=quiet)
+    target = graph_uri(uri, store)
+    kept = 10 if keep is None and older_than is None else keep
+    if confirm:
+        confirm_destructive(target, yes, "remove old history")
+        out.echo_write(f"clean up {target}")
+    with og.open(target) as graph:
+        result = graph.cleanup(keep_versions=kept, older_than=older_than, confirm=confirm, force=force)
+    if json:
+        out.document(result.to_json())
+    else:
+        _show_cleanup(out, result)
+    if result.failed:
+        raise typer.Exit(1)
+
+
+def _show_cleanup(out: Output, result: CleanupResult) -> None:
+    rows = [
+        (t.table_key, t.old_versions_removed, t.forks_removed, t.files_removed, t.bytes_removed, t.error)
+        for t in result.tables
+    ]
+    out.table(("table", "old versions", "forks", "files", "bytes", "error"), rows)
+    if result.preview:
+        out.say(f"nothing was removed: this is a preview. {result.commits_kept} commits stay; add --confirm to remove")
+    else:
+        out.say(f"{result.commits_kept} commits stay readable")
+
+
+def verify(uri: Uri = None, store: Store = None, json: Json = False) -> None:
+    """Read everything and check it. Changes nothing; exits with 1 when something is wrong."""
+    import omnigraph as og
+
+    out = Output(json=json)
+    with og.open(graph_uri(uri, store), read_only=True) as graph:
+        report = graph.verify()
+    if json:
+        out.document(report.to_json())
+    else:
+        _show_verify(out, report)
+    if report.exit_code:
+        raise typer.Exit(report.exit_code)
+
+
+def _show_verify(out: Output, report: VerifyReport) -> None:
+    rows = [(f.rule.value, f.branch, f.table_key, f.row_id, f.message) for f in report.findings]
+    if rows:
+        out.table(("rule", "branch", "table", "row", "finding"), rows)
+    state = "sound" if report.ok else f"{len(report.findings)} findings"
+    out.say(
+        f"{state}: {report.branches} branches, {report.tables} table versions, {report.rows} rows, "
+        f"{report.commits} commits"
+    )
+
+
+@tag.command()
+def create(
+    name: Annotated[str, typer.Argument(help="The tag.")],
+    target: Annotated[str, typer.Argument(help="The branch, commit or tag to name.")],
+    uri: Uri = None,
+    store: Store = None,
+    actor: Actor = None,
+    json: Json = False,
+) -> None:
+    """Name a commit."""
+    import omnigraph as og
+
+    out = Output(json=json)
+    with og.open(graph_uri(uri, store), actor=actor) as graph:
+        made = graph.tags.create(name, target)
+    if json:
+        out.document({"name": made.name, "graph_commit_id": made.graph_commit_id})
+    else:
+        out.say(f"tag {made.name} names commit {made.graph_commit_id}")
+
+
+@tag.command("list")
+def list_(uri: Uri = None, store: Store = None, json: Json = False) -> None:
+    """List the tags."""
+    import omnigraph as og
+
+    out = Output(json=json)
+    with og.open(graph_uri(uri, store), read_only=True) as graph:
+        tags = graph.tags.list()
+    if json:
+        out.document({"tags": [{"name": t.name, "graph_commit_id": t.graph_commit_id} for t in tags]})
+        return
+    rows = [
+        (
+            t.name,
+            t.graph_commit_id,
+            t.created_by,
+            f"{datetime.fromtimestamp(t.created_at / 1e6, UTC):%Y-%m-%d %H:%M:%S}",
+        )
+        for t in tags
+    ]
+    out.table(("tag", "commit", "made by", "made"), rows, empty="no tags")
+
+
+@tag.command()
+def delete(
+    name: Annotated[str, typer.Argument(help="The tag.")], uri: Uri = None, store: Store = None, json: Json = False
+) -> None:
+    """Remove a tag. The commit stays until cleanup."""
+    import omnigraph as og
+
+    out = Output(json=json)
+    with og.open(graph_uri(uri, store)) as graph:
+        graph.tags.delete(name)
+    if json:
+        out.document({"name": name, "deleted": True})
+    else:
+        out.say(f"deleted tag {name}")

@@ -1,0 +1,251 @@
+"""One write from its entry to its commit: heal, prepare on a snapshot, commit, and prepare again when that is right.
+
+A write that only adds rows, or merges them by id, can be prepared again on what another writer published meanwhile; an
+update, a delete or an overwrite was meant for the state its author saw and reports the conflict. A conflict with
+commits that changed no data is nobody's business and is always prepared again.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import partial
+from typing import TypeVar
+
+from ulid import ULID
+
+from omnigraph.config import settings
+from omnigraph.errors import Conflict, LeaseLost, OmniGraphError, RecoveryRequired, TableMoved
+from omnigraph.failpoints import declare, failpoint
+from omnigraph.ledger import snapshots
+from omnigraph.ledger.branches.schema_lock import refuse_while_schema_is_applied
+from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
+from omnigraph.ledger.commit.phases import WriteUnresolved, commit_write, prepare_line
+from omnigraph.ledger.commit.recheck import SchemaMoved, check_if_commit
+from omnigraph.ledger.parts import GraphParts
+from omnigraph.ledger.recovery.recover import heal
+from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot, TablePin, WriterKind
+from omnigraph.storage.layout.compaction import StagedCompaction
+from omnigraph.storage.values import StagedWrite, TableVersion
+
+DATA_ATTEMPTS = 24
+"""How often a write that adds rows is prepared before its conflict is reported."""
+
+LAYOUT_ATTEMPTS = 100
+"""How often a write is prepared when only layout or schema moved under it: more than maintenance could ever cause."""
+
+WRITER_LEASE_PREFIX = "writer-"
+"""Leases under this prefix say that somebody alive may be about to publish files that nothing refers to yet."""
+
+Staged = TypeVar("Staged", StagedWrite, StagedCompaction)
+
+_logger = logging.getLogger("omnigraph.ledger")
+
+declare("write.leased", "The writer's lease is held; nothing is read or staged")
+declare("write.prepared", "Everything is staged and no window is entered: only files that nothing refers to")
+
+
+class RetryPolicy(Enum):
+    """What a write does when another writer changed data under it."""
+
+    PREPARE_AGAIN = "prepare again"
+    SURFACE = "surface the conflict"
+
+
+class WriteSession:
+    """What one attempt at a write has made so far, so that a failure leaves nothing behind.
+
+    Safe to share between threads. `prepare` gets one: it forks through `line`, hands every staged write to `keep`, and
+    builds its intent with `intent`.
+    """
+
+    def __init__(self, store: GraphParts, branch: BranchRef, actor_id: str | None) -> None:
+        self.store = store
+        self.branch = branch
+        self.actor_id = actor_id
+        self.operation_id = str(ULID())
+        self.graph_commit_id = str(ULID())
+        self._lock = threading.Lock()
+        self._lines: dict[str, TableVersion] = {}
+        self._forks: list[TableVersion] = []
+        self._staged: list[StagedWrite | StagedCompaction] = []
+
+    def line(self, pin: TablePin) -> TableVersion:
+        """Where to stage a write to this table: the branch's own line, or a fork made now. The same on each call."""
+        with self._lock:
+            if pin.table_key not in self._lines:
+                line = prepare_line(self.store, self.branch, pin)
+                self._lines[pin.table_key] = line
+                if line.branch != pin.lance_branch:
+                    self._forks.append(line)
+            return self._lines[pin.table_key]
+
+    def keep(self, staged: Staged) -> Staged:
+        """Note staged work, so that its files go if the write fails."""
+        self._staged.append(staged)
+        return staged
+
+    def table_write(self, pin: TablePin, staged: StagedWrite) -> TableWrite:
+        """A staged change of one published table, with the row count it leads to."""
+        self.keep(staged)
+        return TableWrite(
+            table_key=pin.table_key,
+            type_id=pin.type_id,
+            location=pin.location,
+            pin=pin,
+            line=staged.base,
+            row_count=pin.row_count + staged.rows_added - staged.rows_deleted,
+            commits=(staged,),
+        )
+
+    def intent(
+        self,
+        kind: WriterKind,
+        base: Snapshot,
+        writes: Sequence[TableWrite],
+        *,
+        reads: Sequence[str] | frozenset[str] = (),
+        changes_data: bool = True,
+        merged_parent_commit_id: str | None = None,
+    ) -> WriteIntent:
+        """The intent of this attempt; use `dataclasses.replace` for what only few writers need."""
+        return WriteIntent(
+            operation_id=self.operation_id,
+            kind=kind,
+            branch=self.branch,
+            base=base,
+            actor_id=self.actor_id,
+            graph_commit_id=self.graph_commit_id,
+            writes=tuple(writes),
+            reads=frozenset(reads),
+            changes_data=changes_data,
+            merged_parent_commit_id=merged_parent_commit_id,
+        )
+
+    def abandon(self, *, keep: WriteIntent | None = None) -> None:
+        """Remove files and forks that will not be published: all, or those that `keep` does not name. Best effort."""
+        kept = {write.line for write in keep.writes} if keep else set()
+        kept_staged = {id(staged) for write in keep.writes for staged in write.commits} if keep else set()
+        for staged in self._staged:
+            if id(staged) not in kept_staged and staged.base not in self._forks:
+                self._best_effort(partial(self.store.tables.abandon, staged))
+        for fork in self._forks:
+            if fork not in kept and fork.branch is not None:
+                self._best_effort(partial(self.store.tables.delete_fork, fork.location, fork.branch))
+
+    def _best_effort(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except (OmniGraphError, OSError) as error:
+            _logger.info("leftovers of the write %s stay for cleanup: %s", self.operation_id, error)
+
+
+Prepare = Callable[[Snapshot, WriteSession], WriteIntent | None]
+
+
+@dataclass(slots=True)
+class _Patience:
+    """How many more times a write may be prepared."""
+
+    data: int
+    layout: int
+    heals: int = 2
+
+
+def run_write(
+    store: GraphParts,
+    branch_name: str,
+    prepare: Prepare,
+    *,
+    actor: str | None = None,
+    retry: RetryPolicy = RetryPolicy.SURFACE,
+    if_commit: str | None = None,
+    operation: str = "write",
+    holds_schema_lock: bool = False,
+) -> GraphCommit | None:
+    """Run one write on a branch. None when `prepare` found nothing to do (it returns None).
+
+    `prepare` reads and stages, on the snapshot it is given, and may be called several times. `if_commit` makes the
+    write fail with `PreconditionFailed` when data changed on the branch since that commit. `operation` names the write
+    in messages. `holds_schema_lock` is for the schema apply itself.
+    """
+    store.refuse_if_read_only(operation)
+    heal(store)
+    if not holds_schema_lock:
+        refuse_while_schema_is_applied(store, operation)
+    name = f"{WRITER_LEASE_PREFIX}{ULID()}"
+    with store.leases.acquire(name, f"{operation} on branch `{branch_name}`") as lease:
+        failpoint("write.leased")
+        patience = _Patience(DATA_ATTEMPTS, LAYOUT_ATTEMPTS)
+        attempt = 0
+        while True:
+            branch = store.branch(branch_name, operation)
+            turn: AbstractContextManager[None] = store.windows.turn(branch) if attempt else nullcontext()
+            with turn:
+                try:
+                    return _attempt(store, branch, prepare, actor, if_commit, lease.name)
+                except (Conflict, RecoveryRequired) as failure:
+                    _prepare_again_or_raise(store, failure, retry, patience)
+            attempt += 1
+            time.sleep(random.uniform(0.0, 0.005) * min(attempt, 8))
+
+
+def _attempt(
+    store: GraphParts,
+    branch: BranchRef,
+    prepare: Prepare,
+    actor: str | None,
+    if_commit: str | None,
+    lease: str,
+) -> GraphCommit | None:
+    state = store.manifest.read(branch)
+    if if_commit is not None:
+        check_if_commit(store, branch, state, if_commit)
+    session = WriteSession(store, branch, actor)
+    intent: WriteIntent | None = None
+    commit: GraphCommit | None = None
+    try:
+        intent = prepare(snapshots.of_state(branch, state), session)
+        failpoint("write.prepared")
+        if intent is not None:
+            commit = commit_write(store, replace(intent, if_commit=if_commit), lease=lease)
+    except (WriteUnresolved, LeaseLost):
+        # Somebody else will finish or undo it, and needs everything that was staged.
+        raise
+    except BaseException:
+        session.abandon()
+        raise
+    session.abandon(keep=intent if commit is not None else None)
+    if intent is not None and commit is not None:
+        for committed in store.after_commit:
+            committed(intent)
+    return commit
+
+
+def _prepare_again_or_raise(
+    store: GraphParts, failure: Conflict | RecoveryRequired, retry: RetryPolicy, patience: _Patience
+) -> None:
+    if isinstance(failure, WriteUnresolved | LeaseLost):
+        raise failure
+    if isinstance(failure, RecoveryRequired):
+        patience.heals -= 1
+        if failure.operation_id is None or patience.heals <= 0:
+            raise failure
+        # The unfinished write came to light after this one had healed: look again before giving up.
+        if failure.operation_id in heal(store, wait=settings().lease_wait_seconds).deferred:
+            raise failure
+        return
+    if isinstance(failure, SchemaMoved) or (isinstance(failure, TableMoved) and not failure.data_changed):
+        patience.layout -= 1
+        if patience.layout <= 0:
+            raise failure
+        return
+    patience.data -= 1
+    if retry is RetryPolicy.SURFACE or patience.data <= 0:
+        raise failure

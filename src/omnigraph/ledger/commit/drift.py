@@ -1,0 +1,151 @@
+"""Drift: a table whose newest version is above the published one, found when a write enters its window.
+
+A sidecar may explain it: then recovery has to come first. If nothing explains it and no content changed (somebody
+compacted the table, or died while doing so), it is published as it stands. Anything else is for `repair`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ulid import ULID
+
+from omnigraph.errors import InternalError, RecoveryRequired, StorageError
+from omnigraph.failpoints import declare, failpoint
+from omnigraph.ledger.commit.intents import WriteIntent
+from omnigraph.ledger.commit.window import Window
+from omnigraph.ledger.manifest.manifest import ManifestState
+from omnigraph.ledger.manifest.publish import CommitDraft, Publication, check_expected, publish
+from omnigraph.ledger.parts import GraphParts
+from omnigraph.ledger.recovery.evidence import commits_above, line_of
+from omnigraph.ledger.recovery.sidecars import Sidecar
+from omnigraph.ledger.values import RECOVERY_ACTOR, BranchRef, TablePin, WriterKind
+
+declare("drift.publish", "Just before drift that changes no content is published")
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One line whose newest version is above its pin."""
+
+    pin: TablePin
+    head: int
+
+
+def drift_of(store: GraphParts, branch: BranchRef, pin: TablePin) -> Drift | None:
+    """The drift of one table of a branch, None when its newest version is the published one.
+
+    Only a line that the branch owns can drift: a version on anybody else's line is pinned, whatever comes after it.
+    """
+    if pin.owner != branch.incarnation:
+        return None
+    head = store.tables.head(pin.location, pin.lance_branch).version
+    if head < pin.version:
+        raise InternalError(
+            f"{pin.table_key} on branch `{branch.name}` is published at version {pin.version} and its newest version "
+            f"is {head}: published data is missing. Nothing was written; run `omnigraph verify`.",
+            table_key=pin.table_key,
+        )
+    return Drift(pin, head) if head > pin.version else None
+
+
+def preserves_content(store: GraphParts, drift: Drift) -> bool:
+    """Whether every commit between the pin and HEAD changed layout only. What cannot be read counts as a change."""
+    return all(commit.preserves_content for commit in commits_above(store, line_of(drift.pin), drift.head))
+
+
+def check_heads(store: GraphParts, window: Window, intent: WriteIntent, current: ManifestState) -> None:
+    """Make sure that every line that is about to move stands at its pin.
+
+    Drift without content is published here and `TableMoved` makes the caller prepare again on top of it; any other
+    drift is an error that says what to do.
+    """
+    pins = [write.pin for write in intent.writes if write.moves and write.pin is not None]
+    found = [drift for pin in pins if (drift := drift_of(store, intent.branch, pin)) is not None]
+    if not found:
+        return
+    _refuse_covered(store, intent.branch, found)
+    for drift in found:
+        _refuse_content(store, intent.branch, drift)
+    publish_drift(store, window, intent.branch, found, current)
+    published = store.manifest.read(intent.branch)
+    check_expected(store, intent.branch, published, intent.expected, intent.base.head.graph_commit_id)
+
+
+def publish_drift(
+    store: GraphParts, window: Window, branch: BranchRef, found: Sequence[Drift], current: ManifestState
+) -> None:
+    """Publish the newest versions of lines whose drift changes no content, as one commit that changes no data."""
+    failpoint("drift.publish")
+    window.check()
+    updates = tuple(replace(drift.pin, version=drift.head) for drift in found)
+    draft = CommitDraft(
+        graph_commit_id=str(ULID()),
+        parent_commit_id=current.head.graph_commit_id,
+        merged_parent_commit_id=None,
+        actor_id=RECOVERY_ACTOR,
+        created_at=time.time_ns() // 1000,
+        kind=WriterKind.RECOVERY,
+        changes_data=False,
+    )
+    expected = {drift.pin.table_key: drift.pin for drift in found}
+    publish(store, branch, Publication(updates=updates, commit=draft), expected=expected)
+
+
+def check_not_blocked(store: GraphParts, branch: BranchRef, table_keys: frozenset[str]) -> None:
+    """Fail if a sidecar that waits for the next open, or for a person, is over one of these tables."""
+    for deferred in store.sidecars.deferred:
+        sidecar = deferred.sidecar
+        shared = sorted(sidecar.table_keys & table_keys)
+        if shared and sidecar.incarnation == branch.incarnation:
+            raise blocked(sidecar, shared[0], refused=deferred.refused)
+
+
+def blocked(sidecar: Sidecar, table_key: str, *, refused: str | None) -> RecoveryRequired:
+    """The error of a write that has to wait for the recovery of another one."""
+    who = f"{sidecar.kind.value} {sidecar.operation_id}" + (f" by {sidecar.actor_id}" if sidecar.actor_id else "")
+    if refused is not None:
+        what_next = f"Recovery refused it: {refused}. Run `omnigraph repair` to look at it and to resolve it."
+    else:
+        what_next = "Reopen the graph for writing: that recovers it. Then write again."
+    return RecoveryRequired(
+        f"an unfinished write ({who}) moved {table_key} on branch `{sidecar.branch}` and must be recovered first; "
+        f"nothing was written. {what_next}",
+        sidecar.operation_id,
+        table_key=table_key,
+        branch=sidecar.branch,
+    )
+
+
+def _refuse_covered(store: GraphParts, branch: BranchRef, found: Sequence[Drift]) -> None:
+    keys = ", ".join(drift.pin.table_key for drift in found)
+    try:
+        pending = [stored.sidecar for one in store.sidecars.list() if (stored := store.sidecars.get(one)) is not None]
+    except StorageError as error:
+        raise RecoveryRequired(
+            f"{keys} on branch `{branch.name}` moved without being published, and the list of unfinished writes could "
+            f"not be read ({error.message}). Either an unfinished write has to be recovered (reopen the graph for "
+            "writing), or something outside this program changed the table (run `omnigraph repair`): make the store "
+            "readable again and retry to find out which. Nothing was written.",
+            branch=branch.name,
+        ) from error
+    for drift in found:
+        for sidecar in pending:
+            if sidecar.incarnation == branch.incarnation and sidecar.covers(
+                drift.pin.table_key, drift.pin.lance_branch
+            ):
+                raise blocked(sidecar, drift.pin.table_key, refused=None)
+
+
+def _refuse_content(store: GraphParts, branch: BranchRef, drift: Drift) -> None:
+    if preserves_content(store, drift):
+        return
+    raise RecoveryRequired(
+        f"{drift.pin.table_key} on branch `{branch.name}` is at version {drift.head} and version "
+        f"{drift.pin.version} is published; no unfinished write explains the difference, and it changes data. "
+        "Nothing was written. Run `omnigraph repair` to see what happened and to publish or undo it.",
+        table_key=drift.pin.table_key,
+        branch=branch.name,
+    )

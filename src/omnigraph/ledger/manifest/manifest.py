@@ -1,0 +1,115 @@
+"""Reading `__manifest`: what a branch publishes at one of its versions.
+
+A version never changes, so states are cached by (line, version) and shared by threads. Reading the newest state of a
+line costs one look at the line and, when it moved, one scan of as many rows as there are tables, whatever the length
+of the history.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from omnigraph.config import settings
+from omnigraph.errors import StorageKind
+from omnigraph.ledger.manifest import manifest_rows as rows_of
+from omnigraph.ledger.manifest.manifest_rows import MANIFEST, Row
+from omnigraph.ledger.manifest.stamp import CURRENT, read_stamp, refuse_newer
+from omnigraph.ledger.values import BranchRef, GraphCommit, TablePin
+from omnigraph.storage.lance_errors import TableNotFound
+from omnigraph.storage.tables import TableStore
+from omnigraph.storage.values import TableVersion
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestState:
+    """What one version of one line of the manifest says."""
+
+    table: TableVersion
+    stamp: int
+    head: GraphCommit
+    tables: Mapping[str, TablePin]
+    rows: tuple[Row, ...]
+
+    @property
+    def version(self) -> int:
+        """The version of the manifest."""
+        return self.table.version
+
+    @property
+    def schema_digest(self) -> str:
+        """The schema that this state was published with."""
+        return self.head.schema_digest
+
+
+class OldLayout(TableNotFound):
+    """A version from before the graph was migrated: its state is told by the pins in the commit log."""
+
+
+LegacyReader = Callable[[TableVersion, tuple[Row, ...], int], ManifestState]
+
+
+class Manifest:
+    """The manifest of one graph. `legacy` reads lines whose stamp is older than ours, as they are."""
+
+    def __init__(self, tables: TableStore, legacy: LegacyReader | None = None) -> None:
+        self._tables = tables
+        self._legacy = legacy
+        self._states: OrderedDict[TableVersion, ManifestState] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def read(self, branch: BranchRef, version: int | None = None) -> ManifestState:
+        """The state of a branch, the newest by default. `TableNotFound` when that version is gone."""
+        return self.read_line(branch.manifest_branch, version)
+
+    def read_line(self, lance_branch: str | None, version: int | None = None) -> ManifestState:
+        """The state of one line, the newest by default."""
+        if version is None:
+            return self.at(self._tables.head(MANIFEST, lance_branch))
+        return self.at(TableVersion(MANIFEST, lance_branch, version))
+
+    def at(self, table: TableVersion) -> ManifestState:
+        """The state at exactly this version."""
+        with self._lock:
+            found = self._states.get(table)
+            if found is not None:
+                self._states.move_to_end(table)
+                return found
+        return self.remember(self._load(table))
+
+    def stamp(self, lance_branch: str | None = None) -> int:
+        """The internal schema stamp of a line as it is now."""
+        return read_stamp(self._tables.schema(self._tables.head(MANIFEST, lance_branch)))
+
+    def remember(self, state: ManifestState) -> ManifestState:
+        """Keep a state that is known without reading it, such as the one that was just published."""
+        with self._lock:
+            self._states[state.table] = state
+            self._states.move_to_end(state.table)
+            while len(self._states) > max(1, settings().manifest_cache):
+                self._states.popitem(last=False)
+        return state
+
+    def forget(self) -> None:
+        """Drop every cached state, after old versions were removed."""
+        with self._lock:
+            self._states.clear()
+
+    def _load(self, table: TableVersion) -> ManifestState:
+        stamp = read_stamp(self._tables.schema(table))
+        refuse_newer(stamp)
+        rows = tuple(self._tables.scan_table(table, with_row_id=True, with_row_address=True).to_pylist())
+        if stamp == CURRENT:
+            return state_of(table, rows)
+        if self._legacy is None:
+            raise OldLayout(
+                f"{table} has the layout of an older program; its commits are in the log", StorageKind.NOT_FOUND
+            )
+        return self._legacy(table, rows, stamp)
+
+
+def state_of(table: TableVersion, rows: tuple[Row, ...]) -> ManifestState:
+    """The state that a line's current rows describe."""
+    return ManifestState(table, CURRENT, rows_of.head_of(rows, table), rows_of.pins_of(rows), rows)

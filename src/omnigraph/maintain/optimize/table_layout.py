@@ -1,0 +1,183 @@
+"""Work on the layout of one table: compaction and indexes, prepared outside the commit window, committed inside.
+
+Compaction keeps the coverage of indexes that covered what it rewrote, so only fragments that no index covered before
+are missing afterwards. When those hold few rows their segments are built right after the compaction, inside the window;
+when they hold many, they are left to a second round, so that writers never wait for an index build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from omnigraph.ledger.commit.attempts import WriteSession
+from omnigraph.ledger.commit.intents import TableCommits, TableWrite
+from omnigraph.ledger.values import TablePin
+from omnigraph.maintain.optimize.declared_indexes import DeclaredIndex
+from omnigraph.maintain.optimize.workers import Workers
+from omnigraph.storage.layout.compaction import CompactionOptions, StagedCompaction, staged_compaction
+from omnigraph.storage.values import TableVersion
+
+if TYPE_CHECKING:
+    from omnigraph.ledger.store import GraphStore
+
+ROWS_INDEXED_IN_THE_WINDOW = 100_000
+"""Uncovered rows up to which an index is extended while writers wait: a few tenths of a second."""
+
+
+@dataclass
+class TableLayout:
+    """What happened to one table; filled in while the work goes on."""
+
+    table_key: str
+    fragments_removed: int = 0
+    fragments_added: int = 0
+    indexes_built: list[str] = field(default_factory=list)
+    pending_indexes: list[str] = field(default_factory=list)
+    committed: bool = False
+    skipped: str | None = None
+    indexes_left: bool = False
+    staged: StagedCompaction | None = None
+
+
+def pinned(pin: TablePin) -> TableVersion:
+    """The table version that a pin names."""
+    return TableVersion(pin.location, pin.lance_branch, pin.version)
+
+
+def needs_work(
+    store: GraphStore,
+    pin: TablePin,
+    declared: tuple[DeclaredIndex, ...],
+    options: CompactionOptions | None,
+    compact: bool,
+) -> bool:
+    """Whether anything is to be done; reads metadata only. A table without rows needs nothing."""
+    if not pin.row_count:
+        return False
+    if compact and store.tables.plan_compaction(pinned(pin), options):
+        return True
+    return any(_missing(store, pinned(pin), index) for index in declared)
+
+
+def prepare(
+    store: GraphStore,
+    session: WriteSession,
+    pin: TablePin,
+    declared: tuple[DeclaredIndex, ...],
+    report: TableLayout,
+    workers: Workers,
+    options: CompactionOptions | None,
+    compact: bool,
+) -> TableWrite | None:
+    """Do the heavy part and return what is left to commit; None when there is nothing to do."""
+    line = session.line(pin)
+    compaction = None
+    if compact:
+        work = store.tables.plan_compaction(line, options)
+        compaction = staged_compaction(line, workers.compact(work)) if work else None
+    if compaction is not None:
+        report.fragments_removed, report.fragments_added = compaction.fragments_removed, compaction.fragments_added
+        report.staged = compaction
+
+        def compacted(commits: TableCommits) -> None:
+            commits.untagged(lambda _: store.tables.commit_compaction(compaction))
+            _drop_lost_indexes(store, commits)
+            _extend(store, commits, declared, report)
+
+        return _write(pin, line, compacted)
+    missing = [index for index in declared if _missing(store, line, index)]
+    if not missing:
+        report.pending_indexes = _pending(store, line, declared)
+        return None
+
+    # Built now: committing the segments is all that is left for the window.
+    built = {
+        index: workers.index(store.tables.plan_index(line, index.column, index.kind, workers.parts))
+        for index in missing
+    }
+
+    def commit(commits: TableCommits) -> None:
+        for index, segments in built.items():
+            commits.commit(store.tables.stage_index_segments(commits.line, index.column, index.kind, segments))
+            report.indexes_built.append(_name(index))
+        report.pending_indexes = _pending(store, commits.line, declared)
+
+    return _write(pin, line, commit)
+
+
+def prepare_in_window(
+    store: GraphStore,
+    pin: TablePin,
+    declared: tuple[DeclaredIndex, ...],
+    report: TableLayout,
+    options: CompactionOptions,
+) -> TableWrite:
+    """For little work on a table that is being written to: all of it is done in the window, so no writer is faster."""
+
+    def apply(commits: TableCommits) -> None:
+        staged = store.tables.stage_compaction(commits.line, options)
+        if staged is None:
+            return
+        report.fragments_removed, report.fragments_added = staged.fragments_removed, staged.fragments_added
+        commits.untagged(lambda _: store.tables.commit_compaction(staged))
+        _extend(store, commits, declared, report)
+
+    return _write(pin, pinned(pin), apply)
+
+
+def _write(pin: TablePin, line: TableVersion, apply: Callable[[TableCommits], None]) -> TableWrite:
+    return TableWrite(pin.table_key, pin.type_id, pin.location, pin, line, pin.row_count, apply=apply)
+
+
+def _drop_lost_indexes(store: GraphStore, commits: TableCommits) -> None:
+    """On a fork a compaction can leave indexes whose files are not found: without them look-ups scan, and work."""
+    if commits.line.branch is None:
+        return
+    for name in store.tables.lost_indexes(commits.line):
+        staged = store.tables.stage_drop_index(commits.line, name)
+        if staged is not None:
+            commits.commit(staged)
+
+
+def _extend(store: GraphStore, commits: TableCommits, declared: tuple[DeclaredIndex, ...], report: TableLayout) -> None:
+    """After a compaction: cover what no index covered, if that is little."""
+    missing = [index for index in declared if _missing(store, commits.line, index)]
+    if missing and _uncovered_rows(store, commits.line, missing) > ROWS_INDEXED_IN_THE_WINDOW:
+        report.indexes_left = True
+        return
+    for index in missing:
+        _build(store, commits, index, report)
+    report.pending_indexes = _pending(store, commits.line, declared)
+
+
+def _build(store: GraphStore, commits: TableCommits, index: DeclaredIndex, report: TableLayout) -> None:
+    staged = store.tables.stage_index(commits.line, index.column, index.kind)
+    if staged is not None:
+        commits.commit(staged)
+        report.indexes_built.append(_name(index))
+
+
+def _missing(store: GraphStore, table: TableVersion, index: DeclaredIndex) -> bool:
+    state = store.tables.index_state(table, index.column, index.kind)
+    return not state.is_complete and state.trainable
+
+
+def _pending(store: GraphStore, table: TableVersion, declared: tuple[DeclaredIndex, ...]) -> list[str]:
+    """Indexes that cannot be built yet: vectors that are too few to train on."""
+    return [
+        _name(index) for index in declared if not store.tables.index_state(table, index.column, index.kind).is_complete
+    ]
+
+
+def _name(index: DeclaredIndex) -> str:
+    return f"{index.column} ({index.kind.name.lower()})"
+
+
+def _uncovered_rows(store: GraphStore, table: TableVersion, missing: list[DeclaredIndex]) -> int:
+    rows = {fragment.id: fragment.rows for fragment in store.tables.fragments(table)}
+    return max(
+        sum(rows[f] for f in store.tables.index_state(table, index.column, index.kind).uncovered_fragments)
+        for index in missing
+    )

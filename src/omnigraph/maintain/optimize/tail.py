@@ -1,0 +1,151 @@
+"""Small commits must not pile up: after a write that leaves many small fragments, the table's tail is compacted.
+
+One thread for each open graph, off the caller's path; writes that come while it works are noted once. Closing the graph
+waits for it, so a command-line program compacts at its end. It is `optimize` for one table, with the same sidecar:
+dying in the middle costs nothing.
+
+Fragments are brought together in steps: single rows to some thousands, those to some hundred thousand, and so on. Each
+row is rewritten once per step, whatever the size of the table.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from omnigraph.config import settings
+from omnigraph.errors import OmniGraphError
+from omnigraph.ledger.commit.intents import WriteIntent
+from omnigraph.ledger.snapshots import table_of
+from omnigraph.maintain.optimize.optimize import compact_table, optimize
+from omnigraph.storage.constants import ROWS_PER_FILE
+from omnigraph.storage.layout.compaction import CompactionOptions
+
+if TYPE_CHECKING:
+    from omnigraph.ledger.store import GraphStore
+
+STEPS = (4096, 65_536, ROWS_PER_FILE)
+"""The sizes in rows up to which fragments count as small, step by step."""
+
+ROWS_IN_THE_WINDOW = 2 * STEPS[0]
+"""Rows that may be rewritten while writers wait: some tens of milliseconds."""
+
+IDLE_SECONDS = 2.0
+"""How long the thread waits for more to do before it ends."""
+
+ATTEMPTS = 8
+"""How often a writer may be faster before the tail is left to the next write."""
+
+MAINTENANCE_ACTOR = "omnigraph:maintenance"
+_logger = logging.getLogger("omnigraph.maintain")
+
+
+def step_to_take(rows: Sequence[int], most: int) -> int | None:
+    """The size that fragments with these numbers of rows should be brought to; None while there are few of each."""
+    chosen, lower = None, 0
+    for step in STEPS:
+        if sum(lower <= count < step for count in rows) > most:
+            chosen = step
+        lower = step
+    return chosen
+
+
+class TailCompaction:
+    """The worker of one open graph. `noted` is called after each commit and returns at once."""
+
+    def __init__(self, store: GraphStore) -> None:
+        self._store = store
+        self._waiting: dict[tuple[str, str], None] = {}
+        self._changed = threading.Condition()
+        self._worker: threading.Thread | None = None
+        self._closed = False
+        self._at_exit = _close_at_exit(self)
+        atexit.register(self._at_exit)
+
+    def noted(self, intent: WriteIntent) -> None:
+        """Take note of the tables that a write has just committed to."""
+        if not settings().auto_compact_fragments or not intent.changes_data:
+            return
+        with self._changed:
+            if self._closed:
+                return
+            self._waiting.update({(intent.branch.name, write.table_key): None for write in intent.writes})
+            if self._waiting and self._worker is None:
+                self._worker = threading.Thread(target=self._work, name="omnigraph-tail", daemon=True)
+                self._worker.start()
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Finish what is noted and stop."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+            worker = self._worker
+        if worker is not None and worker is not threading.current_thread():
+            worker.join()
+        atexit.unregister(self._at_exit)
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                if not self._waiting and not self._closed:
+                    self._changed.wait(IDLE_SECONDS)
+                if not self._waiting:
+                    # The next write starts another one: an idle graph keeps no thread, and can be forgotten.
+                    self._worker = None
+                    return
+                branch, table_key = next(iter(self._waiting))
+                del self._waiting[branch, table_key]
+            try:
+                compact_tail(self._store, branch, table_key)
+            except (OmniGraphError, OSError) as error:
+                # The write is long done; the next one looks again.
+                _logger.info("the tail of %s on branch `%s` was not compacted: %s", table_key, branch, error)
+
+
+def compact_tail(store: GraphStore, branch: str, table_key: str) -> None:
+    """Compact the small fragments of one table if there are more than the settings allow.
+
+    What is little is rewritten with the window held, which writers hardly notice; else a table that is written to all
+    the time would never be compacted. What is more is prepared outside, like any optimize.
+    """
+    most = settings().auto_compact_fragments
+    for _ in range(ATTEMPTS):
+        pin = store.snapshot(branch=branch).tables.get(table_key)
+        if not most or pin is None:
+            return
+        rows = [fragment.physical_rows for fragment in store.tables.fragments(table_of(pin))]
+        step = step_to_take(rows, most)
+        if step is None:
+            return
+        options = CompactionOptions(target_rows=step, deleted_share=1.0)
+        if sum(count for count in rows if count < step) > ROWS_IN_THE_WINDOW:
+            optimize(store, branch, tables=[table_key], actor=MAINTENANCE_ACTOR, options=options)
+            return
+        if compact_table(store, branch, table_key, options, MAINTENANCE_ACTOR):
+            return
+
+
+def attach(store: GraphStore) -> None:
+    """Compact tails after the writes of this store, until it is closed."""
+    if store.read_only or not settings().auto_compact_fragments:
+        return
+    tail = TailCompaction(store)
+    store.after_commit.append(tail.noted)
+    store.on_close.append(tail.close)
+
+
+def _close_at_exit(tail: TailCompaction) -> Callable[[], None]:
+    """Closes a worker at the end of the program, without keeping its graph alive until then."""
+    reference = weakref.ref(tail)
+
+    def close() -> None:
+        alive = reference()
+        if alive is not None:
+            alive.close()
+
+    return close

@@ -1,0 +1,99 @@
+"""Drift that no unfinished write explains: a line whose newest version is above the published one, and why.
+
+Reservations of fragments, compactions and index builds are verified maintenance: no row is another one afterwards.
+Anything else is suspicious, and what Lance cannot tell is unverifiable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.errors import InternalError
+from omnigraph.ledger.branches.live_branches import for_live_branches
+from omnigraph.ledger.recovery.evidence import line_of
+from omnigraph.ledger.values import BranchRef, TablePin
+
+if TYPE_CHECKING:
+    from omnigraph.ledger.store import GraphStore
+
+
+class Verdict(StrEnum):
+    """What can be said about drift."""
+
+    VERIFIED = "verified"
+    SUSPICIOUS = "suspicious"
+    UNVERIFIABLE = "unverifiable"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDrift:
+    """One drifted table of one branch, with the kinds of the transactions above its pin, oldest first."""
+
+    branch: str
+    incarnation: str
+    table_key: str
+    pin: TablePin
+    head: int
+    verdict: Verdict
+    transactions: tuple[str, ...]
+
+    @property
+    def pinned(self) -> int:
+        """The published version."""
+        return self.pin.version
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {
+            "branch": self.branch,
+            "table_key": self.table_key,
+            "lance_branch": self.pin.lance_branch,
+            "published_version": self.pin.version,
+            "newest_version": self.head,
+            "verdict": self.verdict.value,
+            "transactions": list(self.transactions),
+        }
+
+
+def drift_of_branches(store: GraphStore) -> list[FoundDrift]:
+    """The drift of every branch. What looks like drift is looked at again with the branch's window held, since a writer
+    between its table commits and its publish looks the same."""
+
+    def certain(branch: BranchRef) -> list[FoundDrift]:
+        if not drift_of_branch(store, branch):
+            return []
+        with store.windows.enter(branch, ()):
+            return drift_of_branch(store, branch)
+
+    return [drift for _, found in for_live_branches(store, certain) for drift in found]
+
+
+def drift_of_branch(store: GraphStore, branch: BranchRef, tables: frozenset[str] | None = None) -> list[FoundDrift]:
+    """The drift of the tables that a branch owns, as it is now."""
+    pins = store.manifest.read(branch).tables.values()
+    owned = [pin for pin in pins if pin.owner == branch.incarnation and (tables is None or pin.table_key in tables)]
+    found = [_drift(store, branch, pin) for pin in owned]
+    return [drift for drift in found if drift is not None]
+
+
+def _drift(store: GraphStore, branch: BranchRef, pin: TablePin) -> FoundDrift | None:
+    head = store.tables.head(pin.location, pin.lance_branch).version
+    if head < pin.version:
+        raise InternalError(
+            f"{pin.table_key} on branch `{branch.name}` is published at version {pin.version} and its newest version "
+            f"is {head}: published data is missing. Run `omnigraph verify`.",
+            table_key=pin.table_key,
+        )
+    if head == pin.version:
+        return None
+    line = line_of(pin)
+    above = store.tables.transactions(line.location, line.branch, line.version, head)
+    changes = [entry.changes_content for entry in above]
+    if any(changed is None for changed in changes):
+        verdict = Verdict.UNVERIFIABLE
+    else:
+        verdict = Verdict.SUSPICIOUS if any(changes) else Verdict.VERIFIED
+    kinds = tuple(entry.kind for entry in above)
+    return FoundDrift(branch.name, branch.incarnation, pin.table_key, pin, head, verdict, kinds)

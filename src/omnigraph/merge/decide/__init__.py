@@ -1,0 +1,3 @@
+"""Three versions of a table and a caller's answers to what becomes of each row, or to conflicts."""
+
+__all__ = ["bases", "conflicts", "given_rows", "graph_conflicts", "planned", "three_way"]

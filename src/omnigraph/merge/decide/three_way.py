@@ -1,0 +1,262 @@
+"""Three versions of one table, row by row: what the target takes from the source, and what collides.
+
+Only rows that the source changed since the base are looked at, so the cost follows the change. The rule for a row: the
+same on both sides is nothing to do; unchanged on the target is taken from the source; anything else is a conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from omnigraph.ledger.snapshots import table_of
+from omnigraph.ledger.values import Snapshot, TablePin
+from omnigraph.merge.changes import TypeCount
+from omnigraph.merge.compare.candidates import CANDIDATES, collect_candidates
+from omnigraph.merge.compare.images import blob_columns
+from omnigraph.merge.compare.located import Located, collect_by_lineage, located_rows, only_inserted
+from omnigraph.merge.compare.relational import RowEngine, row_engine
+from omnigraph.merge.compare.row_differences import Side, add_images, changes_sql, struct_sql
+from omnigraph.merge.decide.answers import Settled, settle, with_fresh
+from omnigraph.merge.decide.bases import Unknown, VirtualBase, same_row
+from omnigraph.merge.decide.conflicts import MergeConflict, Resolution, Resolutions, row_conflict
+from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
+from omnigraph.schema.catalog import GraphType
+
+if TYPE_CHECKING:
+    from omnigraph.ledger.store import GraphStore
+
+
+@dataclass(frozen=True)
+class TableMerge:
+    """What the merge does to one table of the target.
+
+    `take` are ids whose source row is written, `delete` ids that go, `given` answers that a caller supplied as a row.
+    `decided_by_hand` says that single rows were answered, so the result need not be the source's state of the table.
+    `located` says where the rows lie when lineage told.
+    """
+
+    type: GraphType
+    source: TablePin
+    target: TablePin
+    counts: TypeCount
+    take: pa.Array
+    delete: pa.Array
+    given: dict[str, dict[str, Any]]
+    decided_by_hand: bool
+    conflicts: tuple[MergeConflict, ...] = ()
+    located: Located | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is written."""
+        return not (len(self.take) or len(self.delete) or self.given)
+
+
+def merge_table(
+    store: GraphStore,
+    type_: GraphType,
+    bases: Sequence[Snapshot],
+    source: Snapshot,
+    target: Snapshot,
+    resolutions: Resolutions,
+    placement: Placement = IN_PROCESS,
+) -> TableMerge | None:
+    """The merge of one table; None when the source did not touch it since the base and no answer is about it."""
+    key = type_.table_key
+    source_pin, target_pin = source.tables[key], target.tables[key]
+    with row_engine() as engine:
+        answers = resolutions.of_table(key)
+        found = _found(store, engine, type_, bases, source_pin, target_pin, placement, answers)
+        if found is None and not answers:
+            return None
+        settled = settle(store, type_, source_pin, target_pin, found or Found(), resolutions)
+        located = None
+        if found is not None and found.fresh is not None and not answers:
+            located = located_rows(engine, type_, settled.take, settled.delete, found.fresh)
+            settled = with_fresh(settled, found.fresh)
+    return _table_merge(type_, source_pin, target_pin, settled, bool(answers), located)
+
+
+@dataclass
+class Found:
+    """The rows that differ: those that are taken from the source, those that go, and those that collide.
+
+    By lineage there are `fresh` ones too: inserted by the source, and so new that nothing had to be compared.
+    """
+
+    inserted: pa.Array | Sequence[str] = ()
+    updated: pa.Array | Sequence[str] = ()
+    deleted: pa.Array | Sequence[str] = ()
+    colliding: Sequence[MergeConflict] = ()
+    fresh: pa.Table | None = None
+
+
+@dataclass(frozen=True)
+class CompareWork:
+    """Some rows of one table to be compared, ready to be sent somewhere."""
+
+    uri: str
+    type: GraphType
+    base: TablePin
+    source: TablePin
+    target: TablePin
+    ids: pa.Array
+
+
+def compare_part(work: CompareWork) -> Found:
+    """Compare the rows of one part over one base. Runs in any process."""
+    with row_engine() as engine:
+        engine.add_table(CANDIDATES, pa.table({"id": work.ids}))
+        _collect(tables_only(work.uri), engine, work.type, [work.base], work.source, work.target, CANDIDATES)
+        return _by_one_base(engine, work.type)
+
+
+def _joined(parts: Sequence[Found]) -> Found:
+    def ids(name: str) -> pa.Array:
+        return pa.concat_arrays([pa.array([], pa.utf8()), *(pa.array(getattr(p, name), pa.utf8()) for p in parts)])
+
+    colliding = sorted((c for part in parts for c in part.colliding), key=lambda c: c.row_id or "")
+    return Found(ids("inserted"), ids("updated"), ids("deleted"), colliding)
+
+
+def _table_merge(
+    type_: GraphType, source: TablePin, target: TablePin, settled: Settled, by_hand: bool, located: Located | None
+) -> TableMerge:
+    counts = TypeCount(type_.table_key, settled.inserts, settled.updates, len(settled.delete))
+    return TableMerge(
+        type_,
+        source,
+        target,
+        counts,
+        settled.take,
+        settled.delete,
+        settled.given,
+        by_hand,
+        tuple(settled.conflicts),
+        located,
+    )
+
+
+def _same(left: TablePin | None, right: TablePin | None) -> bool:
+    return (
+        left is not None
+        and right is not None
+        and (left.location, left.lance_branch, left.version) == (right.location, right.lance_branch, right.version)
+    )
+
+
+def _found(
+    store: GraphStore,
+    engine: RowEngine,
+    type_: GraphType,
+    bases: Sequence[Snapshot],
+    source: TablePin,
+    target: TablePin,
+    placement: Placement,
+    answers: Mapping[str, Resolution],
+) -> Found | None:
+    base_pins = [base.tables.get(type_.table_key) for base in bases]
+    if _same(source, target) or (base_pins and all(_same(pin, source) for pin in base_pins)):
+        return None
+    only = base_pins[0] if len(base_pins) == 1 else None
+    if only is not None and not answers:
+        versions = table_of(only), table_of(source), table_of(target)
+        fresh = collect_by_lineage(store, engine, type_, *versions, placement)
+        if fresh is not None:
+            return replace(_by_one_base(engine, type_), fresh=fresh)
+        inserted = only_inserted(store, engine, type_, *versions) if blob_columns(type_) else None
+        if inserted is not None:
+            return Found(inserted=inserted)
+    wanted = _candidates(store, engine, base_pins, source)
+    if wanted is None:
+        return None
+    if len(bases) == 1 and wanted and placement.spreads(engine.count(wanted)) and base_pins[0] is not None:
+        ids = engine.ids(f"select id from {wanted} order by id")
+        parts = placement.parts(ids)
+        work = [CompareWork(store.uri, type_, base_pins[0], source, target, part) for part in parts]
+        return _joined(placement.run(compare_part, work))
+    _collect(store, engine, type_, base_pins, source, target, wanted or None)
+    return _by_virtual_base(store, engine, type_, bases) if len(bases) > 1 else _by_one_base(engine, type_)
+
+
+def _by_one_base(engine: RowEngine, type_: GraphType) -> Found:
+    clean = "t is not distinct from b"
+    return Found(
+        engine.ids(f"select id from differing where {clean} and s is not null and t is null"),
+        engine.ids(f"select id from differing where {clean} and s is not null and t is not null"),
+        engine.ids(f"select id from differing where {clean} and s is null"),
+        [
+            row_conflict(type_, row["id"], row["b"], row["s"], row["t"], inserted=row["b"] is None)
+            for row in engine.rows(f"select id, b, s, t from differing where not ({clean}) order by id")
+        ],
+    )
+
+
+def _candidates(store: GraphStore, engine: RowEngine, bases: Sequence[TablePin | None], source: TablePin) -> str | None:
+    """The relation of ids to look at; an empty text for all rows, None when there is nothing to look at."""
+    pairs = [(table_of(base), table_of(source)) for base in bases if base is not None]
+    if not pairs or len(pairs) < len(bases):
+        return ""
+    found = collect_candidates(store, engine, pairs)
+    if found == 0:
+        return None
+    return "" if found is None else CANDIDATES
+
+
+def _collect(
+    store: GraphStore,
+    engine: RowEngine,
+    type_: GraphType,
+    bases: Sequence[TablePin | None],
+    source: TablePin,
+    target: TablePin,
+    wanted: str | None,
+) -> None:
+    """Make `differing`: rows that the source changed since the (first) base and that the target has otherwise."""
+    base = bases[0] if bases else None
+    add_images(store, engine, "l", Side(table_of(base) if base else None, type_), wanted)
+    add_images(store, engine, "r", Side(table_of(source), type_), wanted)
+    # With several bases any row that one of them holds differently may matter: keep all candidates.
+    changed = _all_sql(type_) if len(bases) > 1 else changes_sql(Side(None, type_), Side(None, type_))
+    engine.execute(f"create temp table changed as {changed}")
+    if len(bases) == 1 and _same(base, target):
+        engine.execute("create temp view differing as select id, before as b, after as s, before as t from changed")
+        return
+    add_images(store, engine, "t", Side(table_of(target), type_), "changed")
+    engine.execute(
+        "create temp table differing as select * from (select c.id, c.before as b, c.after as s, "
+        f"case when t.id is not null then {struct_sql('t', type_)} end as t "
+        "from changed as c left join t on t.id = c.id) where s is distinct from t"
+    )
+
+
+def _all_sql(type_: GraphType) -> str:
+    return (
+        "select coalesce(l.id, r.id) as id, "
+        f"case when l.id is not null then {struct_sql('l', type_)} end as before, "
+        f"case when r.id is not null then {struct_sql('r', type_)} end as after "
+        "from l full outer join r on l.id = r.id"
+    )
+
+
+def _by_virtual_base(store: GraphStore, engine: RowEngine, type_: GraphType, bases: Sequence[Snapshot]) -> Found:
+    virtual = VirtualBase(store, type_, bases, engine.ids("select id from differing"))
+    inserted: list[str] = []
+    updated: list[str] = []
+    deleted: list[str] = []
+    colliding: list[MergeConflict] = []
+    for row in engine.rows("select id, b, s, t from differing order by id"):
+        base = virtual.row(row["id"])
+        known = row["b"] if isinstance(base, Unknown) else base
+        if not isinstance(base, Unknown) and same_row(base, row["s"]):
+            continue
+        if not isinstance(base, Unknown) and same_row(base, row["t"]):
+            taken = inserted if row["t"] is None else updated
+            (deleted if row["s"] is None else taken).append(row["id"])
+        else:
+            colliding.append(row_conflict(type_, row["id"], known, row["s"], row["t"], inserted=base is None))
+    return Found(inserted, updated, deleted, colliding)

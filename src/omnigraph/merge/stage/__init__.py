@@ -1,0 +1,3 @@
+"""What a merge decided, as staged writes on the target's own lines."""
+
+__all__ = ["stage"]

@@ -1,0 +1,3 @@
+"""Text to syntax tree and back: the grammar, its errors in words, the formatter."""
+
+__all__ = ["format", "parse", "source", "syntax"]

@@ -1,0 +1,3 @@
+"""Bulk work besides loads and queries: export, compaction and indexes, merges, back-fill, analytics."""
+
+__all__ = ["compact", "export", "merge"]

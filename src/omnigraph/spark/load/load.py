@@ -1,0 +1,360 @@
+"""Loads on Spark: tasks decode, check and write fragments, buckets of keys are checked, the driver commits once.
+
+One Spark job does all of it, so that whatever is committed was reported by attempts that won. The commit is the same
+four phases as that of every other write.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from omnigraph.errors import OmniGraphError
+from omnigraph.ledger.commit.attempts import WRITER_LEASE_PREFIX, RetryPolicy, WriteSession, run_write
+from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
+from omnigraph.ledger.commit.staging_marks import any_marked
+from omnigraph.ledger.values import MAIN, Snapshot, WriterKind
+from omnigraph.spark.load.load_input import LoadInput, open_load_input
+from omnigraph.spark.load.load_messages import MESSAGE_SCHEMA, Kind, LoadContext, Message, pack, unpack
+from omnigraph.spark.load.load_tasks import TaskReport
+from omnigraph.spark.session.progress import Job, run_job
+from omnigraph.spark.spread import spread, told_in_our_words
+from omnigraph.storage.clearing.attempt_files import recent_files, remove_files, unreferenced
+from omnigraph.storage.staging.distributed import WriteTarget, delete_rows
+from omnigraph.storage.values import StagedWrite, TableVersion
+from omnigraph.write.decode.inputs import InputOptions
+from omnigraph.write.load.load import LoadBranch, LoadMode, load_mode, load_result
+from omnigraph.write.progress import ProgressCallback
+from omnigraph.write.results import LoadResult
+from omnigraph.write.validate.collector import ViolationCollector
+from omnigraph.write.validate.duplicates import has_repeats
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from omnigraph.ledger.store import GraphStore
+
+FEW_ADDRESSES = 200_000
+"""Rows to be marked as deleted beyond this number are marked by tasks."""
+
+CANCEL_SECONDS = 20.0
+"""How long a failed load waits for its tasks to end before it looks for what they left."""
+
+KILL_MARGIN = 1.0
+"""How long a worker of a killed task may take to be gone after Spark kills it, in seconds."""
+
+_CLOCK_SKEW = timedelta(seconds=2)
+_logger = logging.getLogger("omnigraph.spark")
+
+
+def load(
+    session: SparkSession,
+    store: GraphStore,
+    data: Any,
+    *,
+    mode: str,
+    type: str | None = None,
+    src: str | None = None,
+    dst: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    branch: str = MAIN,
+    from_: str | None = None,
+    actor: str | None = None,
+    if_commit: str | None = None,
+    progress: ProgressCallback | bool | None = None,
+) -> LoadResult:
+    """Load `data` into a branch on Spark, as one commit.
+
+    `data` is all that the in-process load takes, and also a Spark DataFrame and files on an object store. Everything
+    else means the same as there.
+    """
+    chosen = load_mode(mode)
+    store.refuse_if_read_only("load")
+    options = InputOptions(type, src, dst, columns)
+    with LoadBranch(store, branch, from_, actor) as target, ExitStack() as stack:
+        given = open_load_input(session, data, options, stack)
+        counts: dict[str, int] = {}
+        with run_job(session, "load", progress) as job:
+
+            def prepare(snapshot: Snapshot, write: WriteSession) -> WriteIntent | None:
+                counts.clear()
+                return _Load(session, store, given, chosen, options, job, snapshot, write).prepare(counts)
+
+            commit = run_write(
+                store,
+                branch,
+                prepare,
+                actor=actor,
+                retry=RetryPolicy.SURFACE if chosen is LoadMode.OVERWRITE else RetryPolicy.PREPARE_AGAIN,
+                if_commit=if_commit,
+                operation="load",
+            )
+        target.keep()
+    return load_result(store, target, chosen, counts, commit, actor, engine="spark")
+
+
+class _Load:
+    """One attempt at a load on one snapshot."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        store: GraphStore,
+        given: LoadInput,
+        mode: LoadMode,
+        options: InputOptions,
+        job: Job,
+        snapshot: Snapshot,
+        write: WriteSession,
+    ) -> None:
+        self._session = session
+        self._store = store
+        self._given = given
+        self._mode = mode
+        self._options = options
+        self._job = job
+        self._snapshot = snapshot
+        self._write = write
+        self._catalog = store.catalog(snapshot.schema_digest)
+        self._started = datetime.now(UTC) - _CLOCK_SKEW
+
+    def prepare(self, counts: dict[str, int]) -> WriteIntent | None:
+        """Run the job and stage what it wrote; None when it changes nothing."""
+        lines = {pin.table_key: self._write.line(pin) for pin in self._pins()}
+        try:
+            reports = self._run_until_whole(lines)
+        except BaseException:
+            self._stop(were_running=True)
+            self._sweep(lines, [])
+            raise
+        try:
+            violations = self._located(reports)
+            for report in reports:
+                for table_key, rows in report.rows.items():
+                    counts[table_key] = counts.get(table_key, 0) + rows
+            violations.raise_if_any("the load")
+            writes = self._staged(lines, reports)
+        except BaseException:
+            self._stop(were_running=False)
+            self._forget(lines, reports)
+            self._sweep(lines, [])
+            raise
+        if self._tasks_were_lost():
+            self._sweep(lines, reports)
+        self._job.step("committing")
+        if not writes:
+            return None
+        reads = frozenset().union(*(report.reads for report in reports))
+        return self._write.intent(WriterKind.LOAD, self._snapshot, writes, reads=reads)
+
+    def _pins(self) -> list[Any]:
+        """The tables that may get rows: that of the named type, or all."""
+        type_ = self._given.graph_type(self._catalog)
+        if type_ is not None:
+            return [self._snapshot.pin(type_.table_key)]
+        return [self._snapshot.tables[key] for key in sorted(self._snapshot.tables)]
+
+    def _run_until_whole(self, lines: Mapping[str, TableVersion]) -> list[TaskReport]:
+        """Run the job; again, with a coarser cut, when the cut of the input or of the rows turns out to be wrong."""
+        whole: frozenset[str] = frozenset()
+        buckets = self._given.buckets
+        while True:
+            context = LoadContext(
+                self._store.uri,
+                self._catalog,
+                _plain(self._snapshot),
+                lines,
+                self._mode.value,
+                buckets,
+                self._options,
+            )
+            reports = self._run(context, whole)
+            cut = self._given.cut_files(outcome for report in reports for outcome in report.outcomes)
+            split_ids = buckets > 1 and _in_two_buckets(reports)
+            if not cut - whole and not split_ids:
+                return reports
+            self._forget(lines, reports)
+            whole |= cut
+            buckets = 1 if split_ids else buckets
+
+    def _run(self, context: LoadContext, whole: frozenset[str]) -> list[TaskReport]:
+        self._job.step("decoding, checking and writing")
+        frame = self._given.messages(self._session, context, whole, self._job)
+        if self._mode is LoadMode.MERGE:
+            frame = _per_bucket(frame, context, "merge")
+        frame = _per_bucket(frame, context, "check")
+        with told_in_our_words():
+            return [pickle.loads(bytes(row.payload)) for row in frame.select("payload").collect()]
+
+    def _staged(self, lines: Mapping[str, TableVersion], reports: list[TaskReport]) -> list[TableWrite]:
+        self._job.step("staging")
+        writes = []
+        for table_key in sorted({key for report in reports for key in report.fragments}):
+            fragments = [text for report in reports for text in report.fragments.get(table_key, [])]
+            if not fragments:
+                continue
+            addresses = [part for report in reports for part in report.replaced.get(table_key, [])]
+            updated = sum(report.updated.get(table_key, 0) for report in reports)
+            staged = self._stage(lines[table_key], fragments, addresses, updated)
+            writes.append(self._write.table_write(self._snapshot.pin(table_key), staged))
+        return writes
+
+    def _stage(self, line: TableVersion, fragments: list[str], addresses: list[pa.Array], updated: int) -> StagedWrite:
+        tables = self._store.tables
+        thinner: list[str] = []
+        emptied: list[int] = []
+        if addresses:
+            thinner, emptied = self._mark_deleted(tables.write_target(line), pa.concat_arrays(addresses))
+        return tables.stage_fragments(
+            line,
+            fragments,
+            updated_fragments=thinner,
+            removed_fragment_ids=emptied,
+            rows_updated=updated,
+            overwrite=self._mode is LoadMode.OVERWRITE,
+        )
+
+    def _mark_deleted(self, target: WriteTarget, addresses: pa.Array) -> tuple[list[str], list[int]]:
+        if len(addresses) <= FEW_ADDRESSES:
+            return delete_rows(target, addresses)
+        found = spread(self._session, lambda part: delete_rows(target, part), _by_fragment(addresses))
+        return [text for part, _ in found for text in part], [number for _, part in found for number in part]
+
+    def _located(self, reports: list[TaskReport]) -> ViolationCollector:
+        """All violations, each with the file it is in and the number of its record there."""
+        together = ViolationCollector()
+        for report in reports:
+            together.merge(report.violations)
+        together.merge(self._given.violations)
+        outcomes = [outcome for report in reports for outcome in report.outcomes]
+        return together.relocated(self._given.places(outcomes))
+
+    def _forget(self, lines: Mapping[str, TableVersion], reports: list[TaskReport]) -> None:
+        """Remove what a run wrote that will not be used."""
+        for report in reports:
+            for table_key, fragments in report.fragments.items():
+                tables = self._store.tables
+                tables.abandon(tables.stage_fragments(lines[table_key], fragments))
+
+    def _tasks_were_lost(self) -> bool:
+        """Whether some task was run more than once: another attempt may have left files that nobody reported."""
+        if self._session.conf.get("spark.speculation", "false") == "true":
+            return True
+        tracker = self._session.sparkContext.statusTracker()
+        for job_id in tracker.getJobIdsForGroup(self._job.group):
+            info = tracker.getJobInfo(job_id)
+            for stage_id in info.stageIds if info else ():
+                stage = tracker.getStageInfo(stage_id)
+                if stage is not None and stage.numFailedTasks:
+                    return True
+        return False
+
+    def _stop(self, *, were_running: bool) -> None:
+        """End the job, so that nothing is written any more. A JVM that is gone has ended it already."""
+        self._job.cancel()
+        try:
+            self._wait_for_tasks()
+            if were_running:
+                self._wait_for_workers()
+        except Exception as error:
+            _logger.debug("the end of the tasks was not seen: %s", error)
+
+    def _wait_for_tasks(self) -> None:
+        """Until no task of this job can write any more, for a bounded time."""
+        tracker = self._session.sparkContext.statusTracker()
+        deadline = time.monotonic() + CANCEL_SECONDS
+        while time.monotonic() < deadline:
+            jobs = set(tracker.getJobIdsForGroup(self._job.group)) & set(tracker.getActiveJobsIds())
+            if not jobs:
+                return
+            time.sleep(0.05)
+
+    def _wait_for_workers(self) -> None:
+        """Until the Python workers of killed tasks, which nobody can see, have been killed too."""
+        context = self._session.sparkContext
+        wait = context.getConf().get("spark.python.task.killTimeout", "2s")
+        parsed = context._jvm.org.apache.spark.network.util.JavaUtils.timeStringAsMs(wait)
+        time.sleep(parsed / 1000 + KILL_MARGIN)
+
+    def _sweep(self, lines: Mapping[str, TableVersion], reports: list[TaskReport]) -> None:
+        """Remove files that attempts of this load left and nobody reported.
+
+        Files are listed first and writers looked for second: a file in the list that is another writer's belongs to one
+        that is still registered, or is referred to by a version by now. With another writer about, all is left to
+        `cleanup`.
+        """
+        reported = {text for report in reports for part in report.fragments.values() for text in part}
+        handles = self._store.tables.handles
+        try:
+            found = {key: recent_files(handles, line, self._started) for key, line in lines.items()}
+            if len(self._store.leases.list_live(WRITER_LEASE_PREFIX)) > 1 or any_marked(self._store.objects):
+                return
+            for key, line in lines.items():
+                orphans = unreferenced(handles, line, found[key])
+                remove_files(handles, [path for path in orphans if not any(_stem(path) in text for text in reported)])
+        except OmniGraphError as error:
+            _logger.warning("files of lost tasks stay until cleanup: %s", error)
+
+
+def _stem(path: str) -> str:
+    return path.split("/data/", 1)[1].split("/", 1)[0].removesuffix(".lance")
+
+
+def _per_bucket(frame: DataFrame, context: LoadContext, step: str) -> DataFrame:
+    moved = frame.repartitionById(context.buckets, "bucket")
+    return moved.mapInArrow(_bucket_task(context, step), MESSAGE_SCHEMA)
+
+
+def _bucket_task(context: LoadContext, step: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from pack(_bucket_messages(context, step, unpack(batches)))
+
+    return task
+
+
+def _bucket_messages(context: LoadContext, step: str, messages: Iterator[Message]) -> Iterator[Message]:
+    from omnigraph.spark.load.load_checks import check_bucket
+    from omnigraph.spark.load.load_tasks import merged_messages
+
+    together: dict[int, list[Message]] = {}
+    for message in messages:
+        if message.kind is Kind.REPORT:
+            yield message
+        else:
+            together.setdefault(message.bucket, []).append(message)
+    work = merged_messages if step == "merge" else check_bucket
+    for bucket in sorted(together):
+        yield from work(context, bucket, together.pop(bucket))
+
+
+def _in_two_buckets(reports: list[TaskReport]) -> bool:
+    """Whether an edge that is matched by a tuple was given one id in two buckets, which must be merged as one row."""
+    for table_key in {key for report in reports for key in report.given_ids}:
+        parts = [report.given_ids[table_key] for report in reports if table_key in report.given_ids]
+        if has_repeats(pa.concat_arrays(parts)):
+            return True
+    return False
+
+
+def _by_fragment(addresses: pa.Array) -> list[pa.Array]:
+    """Row addresses in parts that share no fragment."""
+    import numpy as np
+
+    numbers = np.sort(addresses.to_numpy())
+    fragments = numbers >> np.uint64(32)
+    starts = np.flatnonzero(np.r_[True, fragments[1:] != fragments[:-1]])
+    return [pa.array(part) for part in np.split(numbers, starts[1:])]
+
+
+def _plain(snapshot: Snapshot) -> Snapshot:
+    """The snapshot in a form that pickles."""
+    return Snapshot(
+        snapshot.branch, snapshot.manifest_version, snapshot.head, snapshot.schema_digest, dict(snapshot.tables)
+    )

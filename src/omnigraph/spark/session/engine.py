@@ -1,0 +1,35 @@
+"""Which engine a piece of bulk work runs on: this process, or Spark.
+
+A JVM takes seconds to start, so small work stays in process. The thresholds are settings (`spark_load_bytes`,
+`spark_rows`), with the measurement they came from; a session that is active already lowers both.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from omnigraph.config import settings
+from omnigraph.errors import BadRequest
+from omnigraph.spark.session.session import active_session
+
+Engine = Literal["local", "spark"]
+
+
+def choose_engine(requested: str | None = None, *, input_bytes: int = 0, table_rows: int = 0) -> Engine:
+    """`local` or `spark` for work on this much input and tables of this many rows.
+
+    `requested` is what the call asked for (None: what the process is set to). `auto` decides by size; deciding never
+    imports PySpark.
+    """
+    wanted = requested or settings().engine
+    match wanted:
+        case "local":
+            return "local"
+        case "spark":
+            return "spark"
+        case "auto":
+            factor = settings().spark_active_factor if active_session() is not None else 1.0
+            large = input_bytes >= settings().spark_load_bytes * factor or table_rows >= settings().spark_rows * factor
+            return "spark" if large else "local"
+        case _:
+            raise BadRequest(f"`{wanted}` is not an engine: use auto, local or spark.")

@@ -1,0 +1,164 @@
+"""What a running job has done so far, for people (a bar, or log lines) and for programs (a callback); and its end.
+
+A job is a Spark job group of its own: Ctrl-C and any failure on the driver cancel exactly that group.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ulid import ULID
+
+from omnigraph.spark.session.interrupts import plain_interrupts
+from omnigraph.write.progress import Progress, ProgressCallback
+from omnigraph.write.progress_bar import size_text, terminal_bar
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+_logger = logging.getLogger(__name__)
+_LOOK_EVERY = 0.25
+_LOG_EVERY = 10.0
+
+
+class Job:
+    """A job group in progress. `records` and `bytes` are accumulators that tasks add to."""
+
+    def __init__(self, session: SparkSession, description: str) -> None:
+        self.session = session
+        self.description = description
+        self.group = f"omnigraph-{ULID()}"
+        self.records = session.sparkContext.accumulator(0)
+        self.bytes = session.sparkContext.accumulator(0)
+        self.current_step = ""
+        self._started = time.monotonic()
+
+    def step(self, name: str) -> None:
+        """Name what runs from now on."""
+        self.current_step = name
+        _logger.debug("%s: %s", self.description, name)
+
+    def look(self, *, finished: bool = False) -> Progress:
+        """The state of the job now."""
+        done, total = _tasks(self.session.sparkContext.statusTracker(), self.group)
+        return Progress(
+            job=self.description,
+            step=self.current_step,
+            records=self.records.value,
+            bytes=self.bytes.value,
+            tasks_done=done,
+            tasks_total=total,
+            seconds=time.monotonic() - self._started,
+            finished=finished,
+        )
+
+    def cancel(self) -> None:
+        """Stop every task of this job; other jobs of the session go on."""
+        try:
+            self.session.sparkContext.cancelJobGroup(self.group)
+        except Exception as error:
+            # A JVM that is gone has no tasks; what made somebody cancel is the failure to tell.
+            _logger.debug("%s was not cancelled: %s", self.group, error)
+
+
+@contextmanager
+def run_job(session: SparkSession, description: str, progress: ProgressCallback | bool | None = None) -> Iterator[Job]:
+    """Run Spark work of the calling thread as one job group, reporting on it until it ends.
+
+    `progress`: a callback; True for a bar on a terminal and log lines elsewhere; None or False for silence.
+    """
+    context = session.sparkContext
+    before = _properties(context)
+    job = Job(session, description)
+    context.setJobGroup(job.group, description, interruptOnCancel=True)
+    done = threading.Event()
+    watcher: threading.Thread | None = None
+    callback, close = _reporter(progress)
+    if callback is not None:
+        watcher = threading.Thread(target=_watch, args=(job, callback, done), name=f"{job.group}-progress", daemon=True)
+        watcher.start()
+    try:
+        with plain_interrupts(context) as interrupts:
+            try:
+                yield job
+            except BaseException as error:
+                job.cancel()
+                if interrupts.seen and not isinstance(error, KeyboardInterrupt):
+                    raise KeyboardInterrupt from error
+                raise
+            finally:
+                _restore(context, before)
+    finally:
+        done.set()
+        if watcher is not None:
+            watcher.join()
+        close()
+
+
+def _properties(context: SparkContext) -> Any:
+    """The properties that jobs of this thread get, among them the caller's own job group."""
+    return context._jsc.sc().getLocalProperties().clone()
+
+
+def _restore(context: SparkContext, properties: Any) -> None:
+    # What this follows may be the end of the JVM, and that is the failure to tell.
+    try:
+        context._jsc.sc().setLocalProperties(properties)
+    except Exception as error:
+        _logger.debug("the properties of the thread were not restored: %s", error)
+
+
+def _watch(job: Job, callback: ProgressCallback, done: threading.Event) -> None:
+    while not done.wait(_LOOK_EVERY):
+        callback(job.look())
+    callback(job.look(finished=True))
+
+
+def _tasks(tracker: Any, group: str) -> tuple[int, int]:
+    """Finished and known tasks. Stages that a finished job skipped (their shuffle was there already) do not count."""
+    done = total = 0
+    for job_id in tracker.getJobIdsForGroup(group):
+        job = tracker.getJobInfo(job_id)
+        for stage in filter(None, (tracker.getStageInfo(stage_id) for stage_id in (job.stageIds if job else ()))):
+            done += stage.numCompletedTasks
+            total += stage.numCompletedTasks if job.status == "SUCCEEDED" else stage.numTasks
+    return done, total
+
+
+def _reporter(progress: ProgressCallback | bool | None) -> tuple[ProgressCallback | None, Callable[[], None]]:
+    if callable(progress):
+        return progress, lambda: None
+    if not progress:
+        return None, lambda: None
+    if sys.stderr.isatty():
+        return terminal_bar()
+    return log_lines(), lambda: None
+
+
+def log_lines(every: float = _LOG_EVERY) -> ProgressCallback:
+    """A callback that logs a line now and then, and one at the end."""
+    last = time.monotonic()
+
+    def report(now: Progress) -> None:
+        nonlocal last
+        if now.finished or time.monotonic() - last >= every:
+            last = time.monotonic()
+            _logger.info("%s", describe(now))
+
+    return report
+
+
+def describe(now: Progress) -> str:
+    """One line for people."""
+    ending = f"done in {now.seconds:.1f} s" if now.finished else now.step or "starting"
+    return (
+        f"{now.job}: {ending}, {now.records:,} records, {size_text(now.bytes)}, "
+        f"{now.records_per_second:,.0f} records/s, tasks {now.tasks_done}/{now.tasks_total}"
+    )

@@ -1,0 +1,209 @@
+"""The Spark session of this process: the caller's own if there is one, otherwise one built on first need.
+
+PySpark is imported here inside functions only: a process that runs no Spark job never pays for it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.errors import BadRequest, SparkUnavailable
+from omnigraph.spark.session.java import require_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MASTER_VARIABLE = "OMNIGRAPH_SPARK_MASTER"
+CONF_VARIABLE = "OMNIGRAPH_SPARK_CONF"
+_GIGABYTE = 1 << 30
+_building = threading.Lock()
+
+
+def active_session() -> SparkSession | None:
+    """The session that lives in this process already; asking imports nothing."""
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    if SparkContext._active_spark_context is None:
+        connect = sys.modules.get("pyspark.sql.connect.session")
+        return connect.SparkSession.getActiveSession() if connect else None
+    # The active session of the JVM is bound to a thread; the builder finds the process-wide one from any thread.
+    return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+
+
+def spark_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
+    """The session that jobs run on.
+
+    An active one is used as it is. Otherwise one is built with `master`, else `OMNIGRAPH_SPARK_MASTER`, else
+    `local[*]`; `conf` takes any `spark.*` setting and wins over everything we would choose, and so do the settings
+    in `OMNIGRAPH_SPARK_CONF` (`spark.a=1,spark.b=2`).
+    """
+    wanted = _checked(conf or {})
+    with _building:
+        active = active_session()
+        if active is not None:
+            _refuse_connect(active)
+            _refuse_other_settings(active, master, wanted)
+            return active
+        chosen = master or os.environ.get(MASTER_VARIABLE) or "local[*]"
+        if chosen.startswith("sc://"):
+            raise _connect_refused(chosen)
+        require_java()
+        return _build(chosen, {**_from_environment(), **wanted})
+
+
+def local_settings(master: str, memory_bytes: int, cores: int) -> dict[str, str]:
+    """What suits one machine: loopback only, no UI, a heap that leaves most memory to the Python workers."""
+    heap = min(max(memory_bytes // 4, _GIGABYTE), 16 * _GIGABYTE)
+    return {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": f"{heap >> 20}m",
+        "spark.sql.shuffle.partitions": str(max(4 * cores_of(master, cores), 4)),
+        "spark.local.dir": tempfile.gettempdir(),
+        "spark.hadoop.fs.defaultFS": "file:///",
+    }
+
+
+def common_settings() -> dict[str, str]:
+    """What every session that we build gets, wherever its master is."""
+    return {
+        "spark.app.name": "omnigraph",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.python.task.killTimeout": "500ms",
+        "spark.python.daemon.module": "omnigraph.spark.session.worker_daemon",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_log_settings().as_uri()}",
+    }
+
+
+def cores_of(master: str, cores: int) -> int:
+    """How many tasks run at once on `master`, as far as its text tells (`cores` is what this machine has)."""
+    if master == "local":
+        return 1
+    if master.startswith("local["):
+        threads = master[len("local[") :].split("]")[0].split(",")[0].strip()
+        return cores if threads == "*" else int(threads)
+    return cores
+
+
+def machine_memory() -> int:
+    """Bytes of memory that this process may use: the control group's limit, if any, else the machine's."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            text = Path(limit).read_text().strip()
+        except OSError:
+            continue
+        if text.isdigit():
+            total = min(total, int(text))
+    return total
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def _build(master: str, conf: Mapping[str, str]) -> SparkSession:
+    settings = common_settings()
+    if master.startswith("local"):
+        settings |= local_settings(master, machine_memory(), usable_cores())
+        # The workers must be this Python: the one on the PATH may be another without our dependencies. PySpark reads
+        # the choice from the environment only.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    settings |= conf
+    # Nothing here hands pandas frames to Spark's own conversion, and the warning would come with every first job.
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
+    return _launch(master, settings)
+
+
+def _launch(master: str, settings: Mapping[str, str]) -> SparkSession:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    spark_conf = SparkConf(loadDefaults=False).setMaster(master)
+    for key, value in settings.items():
+        spark_conf.set(key, value)
+    # The JVM prints before its loggers are set up. It gets a file of its own to print to, shown only if it fails.
+    printed = tempfile.TemporaryFile(prefix="omnigraph-spark-")  # noqa: SIM115 - lives as long as the JVM
+    try:
+        with warnings.catch_warnings():
+            # The process that is forked here does nothing but become the JVM.
+            warnings.filterwarnings("ignore", message="lance is not fork-safe")
+            gateway = SparkContext._gateway or launch_gateway(spark_conf, popen_kwargs={"stderr": printed})
+        return SparkSession(SparkContext(conf=spark_conf, gateway=gateway))
+    except Exception as problem:
+        printed.seek(0)
+        tail = printed.read().decode(errors="replace").strip().splitlines()[-5:]
+        reason = str(problem).strip().splitlines()
+        raise SparkUnavailable(
+            f"Spark did not start on {master}: {(reason or [type(problem).__name__])[0]}"
+            + ("\n  " + "\n  ".join(tail) if tail else "")
+            + "\nCheck the master's address and the `spark.*` settings, or use engine='local'."
+        ) from problem
+
+
+def _checked(conf: Mapping[str, str]) -> dict[str, str]:
+    for key in conf:
+        if not key.startswith("spark."):
+            raise BadRequest(f"`{key}` is not a Spark setting: their names start with `spark.`.")
+    return {key: str(value) for key, value in conf.items()}
+
+
+def _from_environment() -> dict[str, str]:
+    text = os.environ.get(CONF_VARIABLE, "")
+    pairs: dict[str, str] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        key, separator, value = item.partition("=")
+        if not separator:
+            raise BadRequest(
+                f"{CONF_VARIABLE} holds `{item}`; write settings as `spark.name=value`, with commas between."
+            )
+        pairs[key.strip()] = value.strip()
+    return _checked(pairs)
+
+
+def _refuse_other_settings(active: Any, master: str | None, conf: Mapping[str, str]) -> None:
+    running = active.sparkContext
+    different = [f"{key}={value}" for key, value in conf.items() if active.conf.get(key, None) != value]
+    if master is not None and running.master != master:
+        different.insert(0, f"master={master}")
+    if different:
+        raise BadRequest(
+            f"A Spark session on {running.master} is active in this process and is used as it is, so "
+            f"{', '.join(different)} cannot be applied. Leave them out, or stop the session first (`spark.stop()`)."
+        )
+
+
+def _refuse_connect(session: Any) -> None:
+    if type(session).__module__.startswith("pyspark.sql.connect"):
+        raise _connect_refused("the active session")
+
+
+def _connect_refused(what: str) -> SparkUnavailable:
+    return SparkUnavailable(
+        f"{what} speaks Spark Connect, which has no SparkContext: jobs need one to cancel, to count and to report "
+        "progress. Use a classic session (`local[*]`, `spark://…`, `yarn`, `k8s://…`) for jobs. Reading with the data "
+        "source works over Connect: omnigraph.spark.source.datasource.register(session)."
+    )
+
+
+def _log_settings() -> Path:
+    return Path(str(resources.files("omnigraph.spark") / "log4j2-quiet.properties"))

@@ -1,0 +1,3 @@
+"""The layout of a table, which changes no row: compaction and indexes."""
+
+__all__ = ["compaction", "indexes"]

@@ -1,0 +1,190 @@
+"""Leases on an object store: an object with an expiry, renewed by put-if-match, taken over once it has run out.
+
+Expiry compares wall clocks of machines, so a little skew is allowed for before a lease is taken over. A holder judges
+itself by its own steady clock: when its last renewal is further back than the lease lasts, it has lost it, whatever the
+store says by then.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from dataclasses import replace
+
+from omnigraph.errors import StorageError
+from omnigraph.storage.constants import LOCKS_DIRECTORY
+from omnigraph.storage.leases.lease_values import LeaseInfo, LeaseTimes, decode_info, encode_info, file_name, new_info
+from omnigraph.storage.objects.object_errors import LostPrecondition, ObjectExists, ObjectNotFound
+from omnigraph.storage.objects.objects import ObjectStore, Token
+
+_log = logging.getLogger(__name__)
+
+_DIRECTORY = f"{LOCKS_DIRECTORY}/leases"
+
+
+class HeldObject:
+    """A lease object that this process keeps renewing, in a thread of its own."""
+
+    def __init__(
+        self, objects: ObjectStore, path: str, info: LeaseInfo, stored: Token, times: LeaseTimes, renewed_at: float
+    ) -> None:
+        self.info = info
+        self._objects = objects
+        self._path = path
+        self._stored = stored
+        self._times = times
+        self._renewed_at = renewed_at
+        self._lost = False
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        threading.Thread(target=self._keep_renewing, name=f"lease {info.name}", daemon=True).start()
+
+    def still_ours(self) -> bool:
+        """Ask the own clock first, then the store."""
+        with self._lock:
+            if self._lost or self._ran_out():
+                self._lost = True
+                return False
+        try:
+            data, _ = self._objects.get(self._path)
+        except ObjectNotFound:
+            return False
+        found = decode_info(data)
+        return found is not None and (found.token, found.owner) == (self.info.token, self.info.owner)
+
+    def release(self) -> None:
+        """Stop renewing and remove the object, if by our own clock nobody can have taken it over.
+
+        Were the process paused right before the removal, it could hit a later holder's object; that one finds its
+        object gone at its next check and stops, so nothing worse than a failed piece of work comes of it.
+        """
+        self._ended.set()
+        with self._lock:
+            if not self._lost and not self._ran_out():
+                try:
+                    self._objects.delete(self._path)
+                except StorageError as error:
+                    # The work is done and the object runs out by itself: nothing to undo, but somebody will wait.
+                    _log.warning("the lease on `%s` could not be released: %s", self.info.name, error)
+            self._lost = True
+
+    def _keep_renewing(self) -> None:
+        while not self._ended.wait(self._times.renewal_seconds):
+            with self._lock:
+                if self._lost or self._ended.is_set():
+                    return
+                if self._ran_out():
+                    self._lost = True
+                    return
+                self._renew()
+
+    def _renew(self) -> None:
+        started = time.monotonic()
+        fresh = replace(self.info, expires_at=time.time() + self._times.lease_seconds)
+        try:
+            self._stored = self._objects.put_if_match(self._path, encode_info(fresh), self._stored)
+        except LostPrecondition:
+            if not self._accepted_after_all(fresh):
+                self._lost = True
+                return
+        except StorageError:
+            # The store is in trouble for a moment; the next round tries again until the lease has run out.
+            return
+        self.info = fresh
+        self._renewed_at = started
+
+    def _accepted_after_all(self, fresh: LeaseInfo) -> bool:
+        """Whether an earlier renewal was stored and only its answer was lost."""
+        try:
+            data, stored = self._objects.get(self._path)
+        except StorageError:
+            return False
+        found = decode_info(data)
+        if found is None or (found.token, found.owner) != (fresh.token, fresh.owner):
+            return False
+        self._stored = stored
+        return True
+
+    def _ran_out(self) -> bool:
+        return time.monotonic() - self._renewed_at > self._times.lease_seconds
+
+
+class ObjectLeases:
+    """Keeps leases as objects below `__locks/leases`."""
+
+    def __init__(self, objects: ObjectStore, times: LeaseTimes) -> None:
+        self._objects = objects
+        self._times = times
+
+    def try_acquire(self, name: str, owner: str, wait: float) -> HeldObject | None:
+        """Make the object, or take it over when it has run out, within `wait` seconds."""
+        deadline = time.monotonic() + wait
+        pause = 0.02
+        while True:
+            held = self._attempt(name, owner)
+            if held is not None:
+                return held
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            time.sleep(min(left, pause * random.uniform(0.5, 1.5)))
+            pause = min(pause * 1.5, 0.5)
+
+    def holder(self, name: str) -> LeaseInfo | None:
+        """Who holds the object, unless it has run out."""
+        return self._live(self._path(name))
+
+    def holders(self, prefix: str) -> list[LeaseInfo]:
+        """Everybody whose lease name begins with `prefix`."""
+        found = [self._live(entry.path) for entry in self._objects.list(_DIRECTORY)]
+        return [info for info in found if info is not None and info.name.startswith(prefix)]
+
+    def sweep(self) -> int:
+        """Remove objects that ran out long ago: so long that nobody can be about to take them over."""
+        oldest = time.time() - 100 * (self._times.lease_seconds + self._times.clock_skew_seconds)
+        left_behind = [
+            entry.path
+            for entry in self._objects.list(_DIRECTORY)
+            if entry.modified.timestamp() < oldest and self._live(entry.path) is None
+        ]
+        for path in left_behind:
+            self._objects.delete(path)
+        return len(left_behind)
+
+    def _attempt(self, name: str, owner: str) -> HeldObject | None:
+        path = self._path(name)
+        started = time.monotonic()
+        try:
+            data, stored = self._objects.get(path)
+        except ObjectNotFound:
+            info = new_info(name, owner, 0, self._times.lease_seconds)
+            try:
+                token = self._objects.put_if_absent(path, encode_info(info))
+            except ObjectExists:
+                return None
+            return HeldObject(self._objects, path, info, token, self._times, started)
+        found = decode_info(data)
+        if found is not None and not self._expired(found):
+            return None
+        info = new_info(name, owner, found.token if found else 0, self._times.lease_seconds)
+        try:
+            token = self._objects.put_if_match(path, encode_info(info), stored)
+        except LostPrecondition:
+            return None
+        return HeldObject(self._objects, path, info, token, self._times, started)
+
+    def _live(self, path: str) -> LeaseInfo | None:
+        try:
+            data, _ = self._objects.get(path)
+        except ObjectNotFound:
+            return None
+        info = decode_info(data)
+        return info if info is not None and not self._expired(info) else None
+
+    def _expired(self, info: LeaseInfo) -> bool:
+        return info.expires_at is not None and time.time() > info.expires_at + self._times.clock_skew_seconds
+
+    def _path(self, name: str) -> str:
+        return f"{_DIRECTORY}/{file_name(name)}.json"

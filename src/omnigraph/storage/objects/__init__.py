@@ -1,0 +1,3 @@
+"""Small objects (schemas, refs, sidecars, leases) on any store, with the same promises everywhere."""
+
+__all__ = ["object_errors", "objects", "os_locks", "path_segments"]

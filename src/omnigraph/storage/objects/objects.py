@@ -1,0 +1,405 @@
+"""Small objects (schemas, references, sidecars, leases) on any store, with the same promises everywhere.
+
+One adapter over `obstore`. What the local file system lacks is put-if-match: there every call that changes an object
+takes an operating-system lock for that object first, so that compare and swap are one step across threads and
+processes. Lock files are a fixed number, shared by hash, and are never removed.
+
+What object stores lack is delete-if-match. There such a delete puts a tombstone in the object's place by put-if-match.
+A tombstone counts as nothing: it is not read, not listed, and put-if-absent takes its place. `cleanup` removes those
+that are old: it announces each removal in the tombstone by put-if-match, and put-if-absent waits for an announced
+removal, so the two never meet at normal speed.
+
+Durability: a put that returned has been written to a temporary file and renamed, or accepted by the object store; it
+survives the death of any process. It is not flushed to the platter on a local disk: a power cut may lose the last
+writes, as it may lose Lance's own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import obstore
+from obstore.store import LocalStore, MemoryStore, S3Store
+
+from omnigraph.errors import StorageKind
+from omnigraph.failpoints import declare, failpoint
+from omnigraph.storage.constants import OS_LOCK_DIRECTORY, STORE_RETRIES, STORE_RETRY_SECONDS
+from omnigraph.storage.objects.object_errors import LostPrecondition, ObjectExists, ObjectNotFound, storage_errors
+from omnigraph.storage.objects.os_locks import exclusive
+from omnigraph.storage.uri import Root, Scheme, clean_path
+
+TOMBSTONE = b'{"omnigraph": "deleted"}\n'
+"""What stands for an object that is deleted, where the store cannot compare and delete in one step."""
+
+LEAVING = b'{"omnigraph": "removed"}\n'
+"""A tombstone that somebody is about to remove. As long as the other, so that a listing shows both alike."""
+
+LEAVING_SECONDS = 60.0
+"""How long an announced removal may take, with every retry of its request. After that its remover counts as dead, and
+the name can be taken again."""
+
+declare("objects.tombstone_leaving", "The removal of a tombstone is announced; the tombstone is still there")
+
+_LOCK_FILES = 64
+_TEMPORARY = re.compile(r"#\d+$")
+
+_memory_stores: dict[str, MemoryStore] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """Which content of an object was read or written. Only good for `put_if_match` on the same store."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """An object in a listing."""
+
+    path: str
+    size: int
+    modified: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Tombstone:
+    """What stands in the place of a deleted object; `age` in seconds."""
+
+    token: Token
+    is_leaving: bool
+    age: float
+
+
+def open_objects(root: Root) -> ObjectStore:
+    """The object store below a graph's root. Creates nothing: a local directory comes with the first put."""
+    return ObjectStore(root)
+
+
+class ObjectStore:
+    """Objects by path relative to the root. Safe to share between threads.
+
+    `on_call`, when set, is called with the name of each request that goes to the store (tests count with it).
+    """
+
+    def __init__(self, root: Root) -> None:
+        self.root = root
+        self.on_call: Callable[[str], None] | None = None
+        self._local = root.is_local
+        self._opened: Any = None
+        self._tombstone_tags: set[str] = set()
+
+    def put(self, path: str, data: bytes) -> Token:
+        """Store `data`, replacing what was there. A reader sees the old object or the new one, never a part."""
+        return self._write(path, data, "overwrite", "put")
+
+    def put_if_absent(self, path: str, data: bytes) -> Token:
+        """Store `data` if nothing is there; `ObjectExists` otherwise. Exactly one of many callers wins."""
+        try:
+            return self._write(path, data, "create", "put_if_absent")
+        except ObjectExists:
+            tombstone = None if self._local else self._tombstone(clean_path(path))
+            if tombstone is None:
+                raise
+        while tombstone is not None and tombstone.is_leaving and tombstone.age < LEAVING_SECONDS:
+            time.sleep(0.02)
+            tombstone = self._tombstone(clean_path(path))
+        if tombstone is None:
+            return self._write(path, data, "create", "put_if_absent")
+        try:
+            return self._write(path, data, {"e_tag": tombstone.token.value}, "put_if_match")
+        except ObjectNotFound:
+            # Cleanup has just removed the tombstone.
+            return self._write(path, data, "create", "put_if_absent")
+        except LostPrecondition as lost:
+            raise ObjectExists(f"{self._shown(path)} exists already", StorageKind.PRECONDITION) from lost
+
+    def put_if_match(self, path: str, data: bytes, token: Token) -> Token:
+        """Store `data` if the object still is what `token` says; `LostPrecondition` otherwise."""
+        path = clean_path(path)
+        if not self._local:
+            try:
+                return self._write(path, data, {"e_tag": token.value}, "put_if_match")
+            except ObjectNotFound as missing:
+                raise self._lost(path) from missing
+        self._called("put_if_match")
+        with storage_errors("replacing", self._shown(path)), self._held_unchanged(path, token):
+            obstore.put(self._store(), path, data, mode="overwrite", use_multipart=False)
+        return Token(_digest(data))
+
+    def get(self, path: str) -> tuple[bytes, Token]:
+        """The object and the token of what was read; `ObjectNotFound` when there is none."""
+        path = clean_path(path)
+        self._called("get")
+        with storage_errors("reading", self._shown(path)):
+            if self._local:
+                data = self._read(path)
+                return data, Token(_digest(data))
+            found, data = self._get(path)
+            if data in (TOMBSTONE, LEAVING):
+                raise FileNotFoundError(path)
+            return data, _token(found)
+
+    def copy(self, path: str, to: str) -> None:
+        """Make a copy of an object that is never changed, by the store itself; `ObjectNotFound` when there is none.
+
+        On a local disk both are names of one file, which counts as written now.
+        """
+        path, to = clean_path(path), clean_path(to)
+        self._called("copy")
+        with storage_errors("copying", self._shown(path)):
+            obstore.copy(self._store(), path, to)
+            if self._local:
+                os.utime(Path(self.root.path, to))
+
+    def get_range(self, path: str, start: int, end: int) -> bytes:
+        """The bytes from `start` to `end` of a large object; `ObjectNotFound` when there is none."""
+        path = clean_path(path)
+        self._called("get_range")
+        with storage_errors("reading", self._shown(path)):
+            return bytes(obstore.get_range(self._store(), path, start=start, end=end))
+
+    def head(self, path: str) -> ObjectInfo | None:
+        """Size and time of an object, or None when there is none."""
+        path = clean_path(path)
+        self._called("head")
+        if not self._there():
+            return None
+        try:
+            with storage_errors("looking up", self._shown(path)):
+                meta = obstore.head(self._store(), path)
+                if self._is_tombstone(meta):
+                    return None
+        except ObjectNotFound:
+            return None
+        return ObjectInfo(path, int(meta["size"]), meta["last_modified"])
+
+    def list(self, prefix: str = "") -> list[ObjectInfo]:
+        """Every object below `prefix`, sorted by path. `a/b` does not catch `a/bc`; temporary files are left out."""
+        prefix = clean_path(prefix)
+        self._called("list")
+        with storage_errors("listing", self._shown(prefix)):
+            if not self._there():
+                return []
+            found = obstore.list(self._store(), prefix or None).collect()
+            found = [meta for meta in found if not self._is_tombstone(meta)]
+        objects = [ObjectInfo(str(meta["path"]), int(meta["size"]), meta["last_modified"]) for meta in found]
+        return sorted((entry for entry in objects if not _is_lock_file(entry.path)), key=lambda entry: entry.path)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is an object at `path` or below it. An empty directory does not exist."""
+        path = clean_path(path)
+        if path and self.head(path) is not None:
+            return True
+        self._called("list")
+        with storage_errors("listing", self._shown(path)):
+            if not self._there():
+                return False
+            for chunk in obstore.list(self._store(), path or None):
+                if any(not _is_lock_file(str(meta["path"])) and not self._is_tombstone(meta) for meta in chunk):
+                    return True
+        return False
+
+    def delete(self, path: str) -> None:
+        """Remove an object. Removing what is not there is no error."""
+        path = clean_path(path)
+        self._called("delete")
+        try:
+            with storage_errors("deleting", self._shown(path)):
+                if not self._there():
+                    return
+                if self._local:
+                    with exclusive(self._lock_file(path)):
+                        obstore.delete(self._store(), path)
+                else:
+                    obstore.delete(self._store(), path)
+        except ObjectNotFound:
+            return
+
+    def delete_if_match(self, path: str, token: Token) -> None:
+        """Remove an object if it still is what `token` says; `LostPrecondition` otherwise."""
+        path = clean_path(path)
+        if not self._local:
+            self.put_if_match(path, TOMBSTONE, token)
+            return
+        self._called("delete_if_match")
+        with storage_errors("deleting", self._shown(path)), self._held_unchanged(path, token):
+            obstore.delete(self._store(), path)
+
+    def delete_prefix(self, prefix: str) -> int:
+        """Remove every object below `prefix`; how many there were. Running it again removes nothing more."""
+        found = self.list(prefix)
+        for entry in found:
+            self.delete(entry.path)
+        return len(found)
+
+    def remove_tombstones(self, prefix: str, older_than: float) -> int:
+        """Remove what `delete_if_match` left below `prefix`, once it is this many seconds old; how many.
+
+        Each removal is announced first, by put-if-match, and put-if-absent waits until an announced removal is over. So
+        it can hit a later object only if it stops for longer than `LEAVING_SECONDS` between these two requests, and the
+        name is taken again meanwhile: so let `older_than` be large.
+        """
+        if self._local:
+            return 0
+        removed = 0
+        with storage_errors("removing tombstones below", self._shown(prefix)):
+            for meta in obstore.list(self._store(), clean_path(prefix) or None).collect():
+                old = time.time() - meta["last_modified"].timestamp() > older_than
+                if old and self._is_tombstone(meta) and self._announce_removal(str(meta["path"])):
+                    failpoint("objects.tombstone_leaving")
+                    self.delete(str(meta["path"]))
+                    removed += 1
+        return removed
+
+    def remove_temporaries(self, older_than: float) -> int:
+        """Remove files that a process which died was writing, once they are this many seconds old; how many.
+
+        Only local disk has such files (`name#1`): they are never listed and never read.
+        """
+        if not self._local:
+            return 0
+        removed = 0
+        with storage_errors("removing temporary files below", self.root.uri):
+            for directory, _, names in os.walk(self.root.path):
+                for name in names:
+                    path = Path(directory, name)
+                    if _TEMPORARY.search(name) and _is_older(path, older_than):
+                        path.unlink(missing_ok=True)
+                        removed += 1
+        return removed
+
+    def _lost(self, path: str) -> LostPrecondition:
+        return LostPrecondition(
+            f"{self._shown(path)} was changed by somebody else; read it again and retry", StorageKind.PRECONDITION
+        )
+
+    def _write(self, path: str, data: bytes, mode: Any, call: str) -> Token:
+        path = clean_path(path)
+        self._called(call)
+        with storage_errors("writing", self._shown(path)):
+            if self._local:
+                with exclusive(self._lock_file(path)):
+                    obstore.put(self._store(), path, data, mode=mode, use_multipart=False)
+                return Token(_digest(data))
+            return Token(str(obstore.put(self._store(), path, data, mode=mode, use_multipart=False)["e_tag"]))
+
+    @contextmanager
+    def _held_unchanged(self, path: str, token: Token) -> Iterator[None]:
+        """Hold a local object's lock, in which it still is what `token` says; `LostPrecondition` otherwise."""
+        with exclusive(self._lock_file(path)):
+            try:
+                current = _digest(self._read(path))
+            except FileNotFoundError:
+                current = None
+            if current != token.value:
+                raise self._lost(path)
+            yield
+
+    def _get(self, path: str) -> tuple[Any, bytes]:
+        found = obstore.get(self._store(), path)
+        return found, bytes(found.bytes())
+
+    def _tombstone(self, path: str) -> _Tombstone | None:
+        """The tombstone at `path`, if there is one."""
+        try:
+            with storage_errors("reading", self._shown(path)):
+                found, data = self._get(path)
+        except ObjectNotFound:
+            return None
+        if data not in (TOMBSTONE, LEAVING):
+            return None
+        return _Tombstone(_token(found), data == LEAVING, time.time() - found.meta["last_modified"].timestamp())
+
+    def _announce_removal(self, path: str) -> bool:
+        """Make a tombstone a leaving one; False when it is gone, or an object has taken its place."""
+        found = self._tombstone(path)
+        if found is None:
+            return False
+        try:
+            self._write(path, LEAVING, {"e_tag": found.token.value}, "put_if_match")
+        except (LostPrecondition, ObjectNotFound):
+            return False
+        return True
+
+    def _is_tombstone(self, meta: Any) -> bool:
+        """Whether an entry of a listing is one. Equal objects mostly have equal tags: then only the first is read."""
+        if self._local or int(meta["size"]) != len(TOMBSTONE):
+            return False
+        if meta["e_tag"] not in self._tombstone_tags:
+            found = self._tombstone(str(meta["path"]))
+            if found is None:
+                return False
+            self._tombstone_tags.add(found.token.value)
+        return True
+
+    def _read(self, path: str) -> bytes:
+        # Without a lock: a put renames a whole file into place, so what is opened is one whole object.
+        if not self._there():
+            raise FileNotFoundError(path)
+        return bytes(obstore.get(self._store(), path).bytes())
+
+    def _store(self) -> Any:
+        if self._opened is None:
+            self._opened = _open_store(self.root)
+        return self._opened
+
+    def _there(self) -> bool:
+        """Whether the root can be looked into: a local directory that is missing holds no objects."""
+        return not self._local or Path(self.root.path).is_dir()
+
+    def _lock_file(self, path: str) -> Path:
+        number = int.from_bytes(hashlib.blake2b(path.encode(), digest_size=2).digest()) % _LOCK_FILES
+        return Path(self.root.path, OS_LOCK_DIRECTORY, f"objects-{number:02d}")
+
+    def _shown(self, path: str) -> str:
+        return f"{self.root.uri.rstrip('/')}/{path}"
+
+    def _called(self, name: str) -> None:
+        if self.on_call is not None:
+            self.on_call(name)
+
+
+def _open_store(root: Root) -> Any:
+    if root.scheme is Scheme.LOCAL:
+        return LocalStore(prefix=root.path, mkdir=True)
+    if root.scheme is Scheme.MEMORY:
+        return _memory_stores.setdefault(root.path, MemoryStore())
+    options = root.storage_options()
+    allow_http = options.get("allow_http", "").lower() in ("true", "1", "yes")
+    return S3Store(
+        root.bucket,
+        prefix=root.prefix or None,
+        config={key.removeprefix("aws_"): value for key, value in options.items() if key.startswith("aws_")},
+        client_options={"allow_http": True} if allow_http else None,
+        retry_config={"max_retries": STORE_RETRIES, "retry_timeout": timedelta(seconds=STORE_RETRY_SECONDS)},
+    )
+
+
+def _is_older(path: Path, seconds: float) -> bool:
+    """Whether a file is that old; False when it is gone: whoever was writing it has renamed it into place."""
+    try:
+        return time.time() - path.stat().st_mtime > seconds
+    except FileNotFoundError:
+        return False
+
+
+def _token(found: Any) -> Token:
+    return Token(str(found.meta["e_tag"]))
+
+
+def _is_lock_file(path: str) -> bool:
+    return path.startswith(f"{OS_LOCK_DIRECTORY}/")
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()

@@ -1,0 +1,59 @@
+"""The rows of a version that an older version of its line does not have as they are: new ones and updated ones.
+
+A write puts rows that are new or changed into fragments of their own, so only fragments that the older version lacks
+are looked at, and of those only rows whose lineage says that they are younger. Row ids are stable along a line and into
+its forks, and version numbers go on there, so the older version may lie on the line that a fork was made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from omnigraph.storage.handles.handles import Handles
+from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.values import TableVersion
+
+CREATED = "_row_created_at_version"
+UPDATED = "_row_last_updated_at_version"
+
+
+def changed_rows(
+    handles: Handles,
+    table: TableVersion,
+    since: TableVersion,
+    columns: Sequence[str],
+    *,
+    only: str | None = None,
+    with_row_address: bool = False,
+) -> pa.RecordBatchReader:
+    """Rows of `table` that are younger than `since`, a version in its past, with `_rowid`.
+
+    `only` is `created` or `updated`: rows that `since` does not have, or has otherwise. A restore on the way hides
+    what it took back.
+    """
+    handle = handles.at(table)
+    condition = f"{UPDATED} > {since.version}"
+    if only == "created":
+        condition = f"{CREATED} > {since.version}"
+    elif only == "updated":
+        condition += f" AND {CREATED} <= {since.version}"
+    with lance_errors("comparing versions of", table):
+        known = set(handles.at(since).fragment_ids())
+        fresh = [fragment for fragment in handle.get_fragments() if fragment.fragment_id not in known]
+        reader: pa.RecordBatchReader = handle.scanner(
+            columns=list(columns),
+            filter=condition,
+            with_row_id=True,
+            with_row_address=with_row_address or None,
+            # No fragments would mean all of them.
+            fragments=fresh or None,
+            limit=None if fresh else 0,
+        ).to_reader()
+    return pa.RecordBatchReader.from_batches(reader.schema, _told_in_our_words(reader, table))
+
+
+def _told_in_our_words(reader: pa.RecordBatchReader, table: TableVersion) -> Iterator[pa.RecordBatch]:
+    with lance_errors("comparing versions of", table):
+        yield from reader

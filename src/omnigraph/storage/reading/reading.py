@@ -1,0 +1,262 @@
+"""Reads of a pinned table version: scans, look-ups by id, counts. Nothing here reads a whole table unless asked to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance.dataset import ColumnOrdering, LanceDataset
+
+from omnigraph.errors import BadRequest
+from omnigraph.storage.constants import ID_COLUMN, IDS_PER_INDEX_LOOKUP, SCAN_SHARE
+from omnigraph.storage.handles.fragment_ids import Narrowed
+from omnigraph.storage.handles.handles import Handles
+from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.reading.filters import Filter, is_in, to_sql
+from omnigraph.storage.values import FragmentInfo, Ordering, TableVersion
+
+
+def scan(
+    handles: Handles,
+    table: TableVersion,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: Filter | pc.Expression | None = None,
+    limit: int | None = None,
+    offset: int | None = None,
+    order_by: Sequence[Ordering | str] | None = None,
+    with_row_id: bool = False,
+    with_row_address: bool = False,
+    fragments: Sequence[int] | None = None,
+    batch_size: int | None = None,
+    blobs: Literal["descriptors", "bytes"] = "descriptors",
+    nearest: Mapping[str, Any] | None = None,
+    full_text: Any = None,
+    prefilter: bool = True,
+    use_index: bool = True,
+) -> pa.RecordBatchReader:
+    """Stream rows of a table version.
+
+    `columns` may name `_rowid`, `_row_created_at_version`, `_row_last_updated_at_version` too. `filter` is one of
+    `storage.filters`, or an Arrow expression that Lance takes over Substrait (comparison, membership, null tests,
+    arithmetic, prefix, substring, and, or, not; no unsigned columns, no lists, no functions of text). `nearest` and
+    `full_text` are Lance's own search descriptions (a mapping; a text, a mapping or a query object); with `prefilter`
+    the filter holds before the search takes its best rows, which is what callers mean. Without an `order_by` the order
+    is that of the table's fragments.
+    """
+    handle = handles.at(table)
+    orderings = _orderings(order_by)
+    names = list(columns) if columns is not None else None
+    only_to_order: list[str] = []
+    if names is not None:
+        # Lance cannot order by a column that it does not give (a surface guard tells when it can).
+        only_to_order = [entry.column_name for entry in orderings or () if entry.column_name not in names]
+        names += only_to_order
+        # A search gives its score even when a projection does not name it; Lance would stop doing so by itself.
+        names += [name for name, used in (("_distance", nearest), ("_score", full_text)) if used and name not in names]
+    with lance_errors("reading", table):
+        reader: pa.RecordBatchReader = handle.scanner(
+            columns=names,
+            filter=lance_filter(handle, filter),
+            limit=limit,
+            offset=offset,
+            order_by=orderings,
+            with_row_id=with_row_id or None,
+            with_row_address=with_row_address or None,
+            fragments=_fragments(handle, table, fragments),
+            batch_size=batch_size,
+            blob_handling="all_binary" if blobs == "bytes" else None,
+            nearest=dict(nearest) if nearest is not None else None,
+            full_text_query=full_text,
+            prefilter=prefilter if filter is not None else None,
+            use_scalar_index=None if use_index else False,
+            disable_scoring_autoprojection=True if names is not None else None,
+        ).to_reader()
+    batches = _in_our_words(reader, table)
+    if not only_to_order:
+        return pa.RecordBatchReader.from_batches(reader.schema, batches)
+    kept = [field for field in reader.schema if field.name not in only_to_order]
+    return pa.RecordBatchReader.from_batches(
+        pa.schema(kept, reader.schema.metadata), (batch.drop_columns(only_to_order) for batch in batches)
+    )
+
+
+def count(handles: Handles, table: TableVersion, filter: Filter | pc.Expression | None = None) -> int:
+    """How many rows there are, or how many match. Without a filter it reads no data."""
+    handle = handles.at(table)
+    with lance_errors("counting", table):
+        if filter is None:
+            return int(handle.count_rows())
+        scanner = handle.scanner(columns=[], with_row_id=True, filter=lance_filter(handle, filter))
+        return int(scanner.count_rows())
+
+
+def schema(handles: Handles, table: TableVersion) -> pa.Schema:
+    """The table's Arrow schema; blob columns have Lance's blob type."""
+    return handles.at(table).schema
+
+
+def metadata(handles: Handles, table: TableVersion) -> dict[str, str]:
+    """The table's own key-value metadata."""
+    with lance_errors("reading the metadata of", table):
+        return dict(handles.at(table).metadata)
+
+
+def fragments(handles: Handles, table: TableVersion) -> list[FragmentInfo]:
+    """The fragments of a table version, in order. Reads no data."""
+    with lance_errors("reading the fragments of", table):
+        found = [fragment.metadata for fragment in handles.at(table).get_fragments()]
+    return [FragmentInfo(f.id, f.num_rows, f.physical_rows, f.num_deletions) for f in found]
+
+
+def take_ids(
+    handles: Handles,
+    table: TableVersion,
+    ids: Sequence[str] | pa.Array | pa.ChunkedArray,
+    columns: Sequence[str] | None = None,
+    *,
+    key: str = ID_COLUMN,
+    with_row_id: bool = False,
+    with_row_address: bool = False,
+    blobs: Literal["descriptors", "bytes"] = "descriptors",
+) -> pa.Table:
+    """The rows with these ids, in no particular order; ids that are not there are left out.
+
+    Few ids go to the fragments that can hold them, through the index where there is one, in batches. Many, measured
+    against the table, are found by one streaming scan.
+    """
+    wanted = unique_ids(ids)
+    options: dict[str, Any] = {
+        "columns": columns,
+        "with_row_id": with_row_id,
+        "with_row_address": with_row_address,
+        "blobs": blobs,
+    }
+    if len(wanted) == 0:
+        return scan(handles, table, filter=is_in(key, ()), **options).read_all()
+    if len(wanted) > IDS_PER_INDEX_LOOKUP and len(wanted) > SCAN_SHARE * count(handles, table):
+        return _take_by_scan(handles, table, wanted, key, options)
+    narrowed = handles.fragment_ids.narrow(handles.at(table), table, wanted) if key == ID_COLUMN else None
+    if narrowed is not None:
+        return _take_from(handles, table, wanted, narrowed, options)
+    parts = [
+        scan(handles, table, filter=is_in(key, wanted.slice(start, IDS_PER_INDEX_LOOKUP)), **options).read_all()
+        for start in range(0, len(wanted), IDS_PER_INDEX_LOOKUP)
+    ]
+    return pa.concat_tables(parts)
+
+
+def _take_from(
+    handles: Handles, table: TableVersion, wanted: pa.Array, narrowed: Narrowed, options: Mapping[str, Any]
+) -> pa.Table:
+    """The rows of a few ids of which it is known where they can be."""
+    only_ids = options["columns"] is not None and list(options["columns"]) == [ID_COLUMN]
+    if only_ids and not options["with_row_id"] and not options["with_row_address"]:
+        field = handles.at(table).schema.field(ID_COLUMN)
+        present = pa.table([pa.array(sorted(narrowed.present), field.type)], schema=pa.schema([field]))
+        if not narrowed.fragments:
+            return present
+        left = wanted.filter(pc.invert(pc.is_in(wanted, value_set=present[ID_COLUMN].combine_chunks())))
+        found = scan(handles, table, filter=is_in(ID_COLUMN, left), fragments=narrowed.fragments, **options).read_all()
+        return pa.concat_tables([present, found])
+    if not narrowed.candidates:
+        return _no_rows(handles, table, options)
+    return scan(handles, table, filter=is_in(ID_COLUMN, wanted), fragments=narrowed.candidates, **options).read_all()
+
+
+def _no_rows(handles: Handles, table: TableVersion, options: Mapping[str, Any]) -> pa.Table:
+    """What a read with these options gives when nothing matches, without reading."""
+    with lance_errors("reading", table):
+        scanner = handles.at(table).scanner(
+            columns=options["columns"],
+            with_row_id=options["with_row_id"] or None,
+            with_row_address=options["with_row_address"] or None,
+            blob_handling="all_binary" if options["blobs"] == "bytes" else None,
+        )
+        return scanner.projected_schema.empty_table()
+
+
+def take_rows(
+    handles: Handles, table: TableVersion, row_ids: Sequence[int] | pa.Array, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """The rows with these stable row ids, with `_rowid`, in the order asked for. Missing ones are left out."""
+    handle = handles.at(table)
+    wanted = row_ids if isinstance(row_ids, pa.Array) else pa.array(row_ids, pa.uint64())
+    names = list(columns) if columns is not None else list(handle.schema.names)
+    with lance_errors("reading rows of", table):
+        # Lance drops missing ids silently, so the row id travels along.
+        return handle._take_rows(wanted, [*[name for name in names if name != "_rowid"], "_rowid"])
+
+
+def unique_ids(ids: Sequence[str] | pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Ids as one Arrow array without repeats and nulls."""
+    array = ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(ids, pa.string())
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    return pc.unique(array).drop_null()
+
+
+def lance_filter(handle: LanceDataset, filter: Filter | pc.Expression | None) -> Any:
+    """A condition in the form that Lance takes."""
+    if filter is None or isinstance(filter, pc.Expression):
+        return filter
+    return to_sql(filter, handle.schema)
+
+
+def _take_by_scan(
+    handles: Handles, table: TableVersion, wanted: pa.Array, key: str, options: Mapping[str, Any]
+) -> pa.Table:
+    columns = options["columns"]
+    names = None if columns is None or key in columns else [*columns, key]
+    reader = scan(handles, table, **{**options, "columns": names if names is not None else columns})
+    kept = [_members(part, key, wanted) for part in _in_parts(reader, max(65_536, len(wanted)))]
+    rows = pa.concat_tables([*kept, reader.schema.empty_table()])
+    return rows.drop_columns([key]) if names is not None else rows
+
+
+def _in_parts(reader: pa.RecordBatchReader, rows: int) -> Iterator[pa.Table]:
+    """The stream in parts of about so many rows: each test of membership hashes all wanted ids anew."""
+    held: list[pa.RecordBatch] = []
+    for batch in reader:
+        held.append(batch)
+        if sum(one.num_rows for one in held) >= rows:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _members(part: pa.Table, key: str, wanted: pa.Array) -> pa.Table:
+    return part.filter(pc.is_in(part[key], value_set=wanted))
+
+
+def _fragments(handle: LanceDataset, table: TableVersion, wanted: Sequence[int] | None) -> Any:
+    if wanted is None:
+        return None
+    found = []
+    for number in wanted:
+        fragment = handle.get_fragment(number)
+        if fragment is None:
+            raise BadRequest(f"{table} has no fragment {number}")
+        found.append(fragment)
+    return found
+
+
+def _orderings(order_by: Sequence[Ordering | str] | None) -> list[ColumnOrdering] | None:
+    if order_by is None:
+        return None
+    orderings = [Ordering(entry) if isinstance(entry, str) else entry for entry in order_by]
+    return [ColumnOrdering(entry.column, entry.ascending, entry.nulls_first) for entry in orderings]
+
+
+def _in_our_words(reader: pa.RecordBatchReader, table: TableVersion) -> Iterator[pa.RecordBatch]:
+    """The reader's batches, with errors that come while reading told in our words too."""
+    while True:
+        with lance_errors("reading", table):
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+        yield batch

@@ -1,0 +1,197 @@
+"""Load data in bulk: decode, check, write fragments as rows come in, and publish once, whatever the size."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.errors import BadRequest, OmniGraphError
+from omnigraph.ledger.branches.branches import create_branch, delete_branch
+from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
+from omnigraph.ledger.commit.intents import WriteIntent
+from omnigraph.ledger.values import MAIN, BranchRef, GraphCommit, Snapshot, WriterKind
+from omnigraph.schema.catalog import Catalog
+from omnigraph.write.decode.inputs import Decode, InputOptions, open_input
+from omnigraph.write.load.load_append import AddingLoad
+from omnigraph.write.load.load_merge import MergingLoad
+from omnigraph.write.progress import ProgressCallback, ProgressReporter
+from omnigraph.write.results import LoadResult, PendingIndex, TableLoad
+from omnigraph.write.validate.collector import ViolationCollector
+
+if TYPE_CHECKING:
+    from omnigraph.ledger.store import GraphStore
+
+_logger = logging.getLogger("omnigraph.write")
+
+
+class LoadMode(StrEnum):
+    """What happens to rows that are there: append refuses their ids, merge updates them, overwrite drops them all."""
+
+    APPEND = "append"
+    MERGE = "merge"
+    OVERWRITE = "overwrite"
+
+
+def load(
+    store: GraphStore,
+    data: Any,
+    *,
+    mode: str,
+    type: str | None = None,
+    src: str | None = None,
+    dst: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    branch: str = MAIN,
+    from_: str | None = None,
+    actor: str | None = None,
+    if_commit: str | None = None,
+    progress: ProgressCallback | None = None,
+) -> LoadResult:
+    """Load `data` into a branch in process, as one commit.
+
+    `data`: a path, directory or glob, several of them, an open file, bytes, Python rows, an Arrow table, a pandas or
+    Polars frame. JSON records say their type themselves; rows of columns are of `type`, with `src` and `dst` naming the
+    ends of edges and `columns` mapping other names to properties. `from_` makes the branch on the way; if the load
+    fails, the branch goes again.
+    """
+    chosen = load_mode(mode)
+    store.refuse_if_read_only("load")
+    with LoadBranch(store, branch, from_, actor) as target, ExitStack() as stack:
+        decode = open_input(data, InputOptions(type, src, dst, columns), stack)
+        counts: dict[str, int] = {}
+
+        def prepare(snapshot: Snapshot, session: WriteSession) -> WriteIntent | None:
+            counts.clear()
+            reporter = ProgressReporter("load", progress)
+            return prepare_load(store, snapshot, session, decode, chosen, counts, reporter)
+
+        commit = run_write(
+            store,
+            branch,
+            prepare,
+            actor=actor,
+            retry=RetryPolicy.SURFACE if chosen is LoadMode.OVERWRITE else RetryPolicy.PREPARE_AGAIN,
+            if_commit=if_commit,
+            operation="load",
+        )
+        target.keep()
+    return load_result(store, target, chosen, counts, commit, actor)
+
+
+def load_mode(mode: str) -> LoadMode:
+    """The mode of that name."""
+    try:
+        return LoadMode(mode)
+    except ValueError:
+        raise BadRequest(f"`{mode}` is not a load mode; use append, merge or overwrite") from None
+
+
+class LoadBranch:
+    """The branch that a load goes to; made on the way when it does not exist, and removed again when the load fails."""
+
+    def __init__(self, store: GraphStore, name: str, base: str | None, actor: str | None) -> None:
+        self.name = name
+        self.base = base
+        self._made: BranchRef | None = None
+        self._store = store
+        self._actor = actor
+        self._kept = False
+
+    def __enter__(self) -> LoadBranch:
+        if self.base is not None and self._store.refs.get(self.name) is None:
+            self._made = create_branch(self._store, self.name, self.base, actor=self._actor)
+        return self
+
+    @property
+    def created(self) -> bool:
+        """Whether the branch was made on the way."""
+        return self._made is not None
+
+    def keep(self) -> None:
+        """The load is done: the branch stays."""
+        self._kept = True
+
+    def __exit__(self, *failure: object) -> None:
+        if self._made is not None and not self._kept:
+            try:
+                delete_branch(self._store, self.name, as_made=self._made)
+            except OmniGraphError as error:
+                _logger.warning("the branch `%s` that a failed load made stays: %s", self.name, error)
+
+
+def prepare_load(
+    store: GraphStore,
+    snapshot: Snapshot,
+    session: WriteSession,
+    decode: Decode,
+    mode: LoadMode,
+    counts: dict[str, int],
+    progress: ProgressReporter,
+) -> WriteIntent | None:
+    """Decode, check and stage one load on a snapshot; None when it changes nothing. Fills in rows per table."""
+    violations = ViolationCollector()
+    catalog = store.catalog(snapshot.schema_digest)
+    with tempfile.TemporaryDirectory(prefix="omnigraph-load-") as directory:
+        work: AddingLoad | MergingLoad
+        if mode is LoadMode.MERGE:
+            work = MergingLoad(store, snapshot, session, violations, Path(directory))
+        else:
+            work = AddingLoad(
+                store, snapshot, session, violations, replaces=mode is LoadMode.OVERWRITE, directory=Path(directory)
+            )
+        try:
+            for rows in decode(catalog, violations):
+                work.add(rows)
+                progress.tell("decode", records=rows.count, bytes=rows.table.nbytes)
+            progress.tell("check")
+            counts.update(work.finish())
+            violations.raise_if_any("the load")
+            writes = work.stage()
+        except BaseException:
+            work.abandon()
+            raise
+    progress.tell("commit")
+    if not writes:
+        return None
+    return session.intent(WriterKind.LOAD, snapshot, writes, reads=work.reads)
+
+
+def load_result(
+    store: GraphStore,
+    target: LoadBranch,
+    mode: LoadMode,
+    counts: Mapping[str, int],
+    commit: GraphCommit | None,
+    actor: str | None,
+    engine: str = "local",
+) -> LoadResult:
+    """The result of a load, whichever engine ran it."""
+    digest = commit.schema_digest if commit is not None else store.snapshot(branch=target.name).schema_digest
+    return LoadResult(
+        store.uri,
+        target.name,
+        target.base,
+        target.created,
+        mode.value,
+        tuple(TableLoad(key, counts[key]) for key in sorted(counts)),
+        commit,
+        engine,
+        pending_indexes(store.catalog(digest), counts) if commit is not None else (),
+        actor,
+    )
+
+
+def pending_indexes(catalog: Catalog, counts: Mapping[str, int]) -> tuple[PendingIndex, ...]:
+    """The declared indexes of the tables that got rows: a load builds none."""
+    return tuple(
+        PendingIndex(key, property_.name)
+        for key in sorted(counts)
+        if counts[key] and (type_ := catalog.table(key)) is not None
+        for property_ in type_.properties
+        if property_.indexed
+    )

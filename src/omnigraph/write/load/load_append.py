@@ -1,0 +1,119 @@
+"""Loads that only add: append, and overwrite, which adds to tables that it empties first.
+
+Fragments are written as rows come in; only key columns are kept for the checks across rows. When a rule is broken the
+rest of the input is still checked, so that all violations are reported, and nothing more is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from omnigraph.ledger.commit.attempts import WriteSession
+from omnigraph.ledger.commit.intents import TableWrite
+from omnigraph.ledger.values import Snapshot
+from omnigraph.schema.catalog import Catalog, GraphType
+from omnigraph.write.committed import CommittedRows
+from omnigraph.write.load.load_keys import KeyCollector
+from omnigraph.write.load.table_writer import TableWriter
+from omnigraph.write.rows.overlay import fill_defaults
+from omnigraph.write.rows.row_ids import with_ids
+from omnigraph.write.rows.rows import Rows
+from omnigraph.write.stage_tables import storable
+from omnigraph.write.validate.collector import ViolationCollector
+from omnigraph.write.validate.graph_rules import check_change, check_duplicate_ids, check_existing_ids
+from omnigraph.write.validate.value_rules import check_values
+
+if TYPE_CHECKING:
+    from omnigraph.ledger.store import GraphStore
+
+
+class AddingLoad:
+    """One attempt at a load with mode append (or overwrite, with `replaces`)."""
+
+    def __init__(
+        self,
+        store: GraphStore,
+        snapshot: Snapshot,
+        session: WriteSession,
+        violations: ViolationCollector,
+        *,
+        replaces: bool,
+        directory: Path,
+    ) -> None:
+        self._store = store
+        self._snapshot = snapshot
+        self._session = session
+        self._violations = violations
+        self._replaces = replaces
+        self._directory = directory
+        self._catalog: Catalog = store.catalog(snapshot.schema_digest)
+        self._committed = CommittedRows(store, snapshot)
+        self._keys: dict[str, KeyCollector] = {}
+        self._writers: dict[str, TableWriter] = {}
+        self._own_ids: set[str] = set()
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The tables whose pins must still hold."""
+        return frozenset(self._committed.reads)
+
+    def add(self, rows: Rows) -> None:
+        """Check rows by themselves and write them."""
+        type_ = self._catalog.table(rows.table_key)
+        assert type_ is not None
+        own_ids = bool(type_.key) or rows.table["id"].null_count < rows.count
+        if own_ids:
+            self._own_ids.add(rows.table_key)
+        rows = with_ids(type_, fill_defaults(type_, rows), self._violations)
+        check_values(type_, rows, self._violations)
+        if rows.table_key not in self._keys:
+            self._keys[rows.table_key] = KeyCollector(type_, self._directory)
+        self._keys[rows.table_key].add(rows, with_ids=own_ids)
+        if not self._violations and rows.count:
+            self._write(rows)
+
+    def _write(self, rows: Rows) -> None:
+        line = self._session.line(self._snapshot.pin(rows.table_key))
+        if rows.table_key not in self._writers:
+            tables = self._store.tables
+            stage = tables.stage_overwrite if self._replaces else tables.stage_append
+            self._writers[rows.table_key] = TableWriter(rows.table_key, lambda batches: stage(line, batches))
+        self._writers[rows.table_key].put(storable(self._store, line, rows.table))
+
+    def finish(self) -> dict[str, int]:
+        """Check across rows; the number of rows per table. What is broken is in the collector then."""
+        changes = {key: keys.change(replaces_all=self._replaces, known_new=True) for key, keys in self._keys.items()}
+        for table_key, change in changes.items():
+            type_ = self._type(table_key)
+            if table_key in self._own_ids:  # ids that were all made here are new
+                check_duplicate_ids(type_, change, self._violations)
+                if not self._replaces:
+                    check_existing_ids(type_, change, self._committed, self._violations)
+        check_change(self._catalog, changes, self._committed, self._violations)
+        return {key: change.keys.num_rows for key, change in changes.items()}
+
+    def _type(self, table_key: str) -> GraphType:
+        found = self._catalog.table(table_key)
+        assert found is not None
+        return found
+
+    def stage(self) -> list[TableWrite]:
+        """The staged writes of all tables."""
+        return [
+            self._session.table_write(self._snapshot.pin(key), writer.finish())
+            for key, writer in sorted(self._writers.items())
+        ]
+
+    def abandon(self) -> None:
+        """End the writers and hand over what they wrote, so that the session removes it."""
+        for writer in self._writers.values():
+            _quietly(lambda writer=writer: self._session.keep(writer.finish()))  # type: ignore[misc]
+
+
+def _quietly(work: Callable[[], object]) -> None:
+    try:
+        work()
+    except Exception:  # the failure that led here is the one to report
+        return

@@ -1,0 +1,97 @@
+"""The ids of whole columns of rows. The meaning is `schema.identity`, one row at a time; this is the same in bulk."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import Violation
+from omnigraph.schema.catalog import EdgeType, GraphType
+from omnigraph.schema.identity import key_array
+from omnigraph.write.rows.rows import Rows
+from omnigraph.write.rows.ulids import new_ulids
+from omnigraph.write.validate import messages
+from omnigraph.write.validate.collector import Kind, ViolationCollector
+
+
+def key_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The canonical text of each value of one key property; null where the value is missing or not finite."""
+    type_ = column.type
+    if pa.types.is_string(type_):
+        return column
+    if pa.types.is_date32(type_):
+        return column.cast(pa.int32()).cast(pa.string())
+    if pa.types.is_timestamp(type_):
+        return column.cast(pa.int64()).cast(pa.string())
+    if pa.types.is_floating(type_):
+        zero = pa.scalar(0, type_)
+        unsigned_zero = pc.if_else(pc.equal(column, zero), zero, column)
+        finite = pc.if_else(pc.is_finite(column), unsigned_zero, pa.scalar(None, type_))
+        return finite.cast(pa.string())
+    return column.cast(pa.string())
+
+
+def derived_ids(type_: GraphType, table: pa.Table) -> pa.ChunkedArray:
+    """The ids that the keys of the rows make; null where part of a key is missing. For types with a key."""
+    texts = [key_text(table.column(name)) for name in type_.key]
+    if len(texts) == 1 and not isinstance(type_, EdgeType):
+        return texts[0]
+    quoted = [_quoted(text) for text in texts]
+    if all(plain for _, plain in quoted):
+        joined = pc.binary_join_element_wise(*(text for text, _ in quoted), pa.scalar(","))
+        return pc.binary_join_element_wise(pa.scalar("["), joined, pa.scalar("]"), pa.scalar(""))
+    rows = zip(*(text.to_pylist() for text in texts))
+    return pa.chunked_array([[None if None in row else key_array(list(row)) for row in rows]], pa.string())
+
+
+def _quoted(text: pa.ChunkedArray) -> tuple[pa.ChunkedArray, bool]:
+    """The texts in quotes, and whether that is all there is to do: nothing in them needs an escape."""
+    needs_escape = pc.any(pc.match_substring_regex(text, r'["\\\x00-\x1f]'), min_count=0).as_py()
+    if needs_escape:
+        return text, False
+    return pc.binary_join_element_wise(pa.scalar('"'), text, pa.scalar('"'), pa.scalar("")), True
+
+
+def with_ids(type_: GraphType, rows: Rows, violations: ViolationCollector) -> Rows:
+    """The rows with their ids: derived from the key; for types without one the given id, or a new one.
+
+    A given id that is not what the key makes is reported. Rows whose key is incomplete keep a null id.
+    """
+    given = rows.table.column("id")
+    if not type_.key:
+        if given.null_count == 0:
+            return rows
+        ids = _with_new_ids(given)
+    else:
+        ids = derived_ids(type_, rows.table)
+        if given.null_count < len(given):
+            _report_not_canonical(type_, rows, given, ids, violations)
+    return rows.with_table(rows.table.set_column(0, rows.table.schema.field(0), ids))
+
+
+def _with_new_ids(given: pa.ChunkedArray) -> pa.ChunkedArray:
+    if given.null_count == len(given):
+        return pa.chunked_array([new_ulids(len(given))])
+    return pc.coalesce(given, new_ulids(len(given)))
+
+
+def _report_not_canonical(
+    type_: GraphType, rows: Rows, given: pa.ChunkedArray, ids: pa.ChunkedArray, violations: ViolationCollector
+) -> None:
+    wrong = pc.fill_null(pc.not_equal(given, ids), False)
+    positions = pc.indices_nonzero(wrong)
+
+    def describe(row: int) -> Violation:
+        place = rows.place(row)
+        message = messages.key_not_canonical(given[row].as_py(), ids[row].as_py())
+        return Violation(
+            Kind.KEY_NOT_CANONICAL.value,
+            type_.table_key,
+            message,
+            row_id=ids[row].as_py(),
+            property="id",
+            source=place.source,
+            record=place.record,
+        )
+
+    violations.add_rows(Kind.KEY_NOT_CANONICAL, type_.table_key, positions.to_pylist(), describe, len(positions))

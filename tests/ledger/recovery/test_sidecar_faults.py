@@ -1,0 +1,109 @@
+"""Faults of the sidecar's own I/O: each row of the table of page 04."""
+
+from __future__ import annotations
+
+import logging
+
+import orjson
+import pytest
+
+from omnigraph.errors import RecoveryRequired
+from omnigraph.failpoints import FailpointError, active
+from omnigraph.ledger.recovery.audit import RecoveryKind
+from omnigraph.ledger.store import GraphStore, open_store
+from tests.faults.invariants import check_history, check_pins_are_heads, observe
+from tests.faults.scenarios import work
+from tests.faults.writers import PERSON, content, put_people
+from tests.ledger.processes import run_killed
+
+
+def people(store: GraphStore) -> set[object]:
+    return {row[0] for row in content(store)[PERSON]}
+
+
+def test_phase_a_put_fails_the_write_aborts_and_the_next_works(store: GraphStore) -> None:
+    before = observe(store)
+    with active("sidecar.put", "raise"), pytest.raises(FailpointError):
+        put_people(store, {"bob": 1})
+    assert observe(store) == before
+    check_pins_are_heads(store)
+    assert store.sidecars.list() == []
+    put_people(store, {"bob": 1})
+    assert "bob" in people(store)
+    assert store.audit.list() == []
+
+
+def test_phase_d_delete_fails_the_write_succeeds_and_the_next_heal_retires_it(
+    store: GraphStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    with active("sidecar.delete", "raise"), caplog.at_level(logging.WARNING, "omnigraph.ledger"):
+        commit = put_people(store, {"bob": 1})
+    assert store.snapshot().head == commit
+    assert "could not be deleted" in caplog.text
+    pending = store.sidecars.list()
+    assert len(pending) == 1
+    put_people(store, {"carl": 1})
+    assert store.sidecars.list() == []
+    rows = store.audit.list()
+    assert [(row.operation_id, row.kind, row.graph_commit_id) for row in rows] == [
+        (pending[0], RecoveryKind.COMPLETED, commit.graph_commit_id)
+    ]
+    check_history(store)
+
+
+def test_listing_fails_loudly_for_writes_and_opens(store: GraphStore) -> None:
+    before = observe(store)
+    with active("sidecar.list", "raise"):
+        with pytest.raises(FailpointError):
+            put_people(store, {"bob": 1})
+        with pytest.raises(FailpointError):
+            open_store(store.uri)
+        assert observe(open_store(store.uri, read_only=True)) == before
+    assert observe(store) == before
+
+
+@pytest.mark.parametrize("newer", [False, True], ids=["corrupt", "newer"])
+def test_a_sidecar_that_cannot_be_read_is_loud_names_the_file_and_stays(store: GraphStore, newer: bool) -> None:
+    before = observe(store)
+    path = "__recovery/01JZ0000000000000000000000.json"
+    data = orjson.dumps({"schema_version": 99}) if newer else b"{ torn"
+    store.objects.put(path, data)
+    for attempt in (lambda: put_people(store, {"bob": 1}), lambda: open_store(store.uri)):
+        with pytest.raises(RecoveryRequired, match=path) as caught:
+            attempt()
+        assert caught.value.details["path"] == path
+    assert store.objects.get(path)[0] == data
+    assert observe(open_store(store.uri, read_only=True)) == before
+
+
+def test_a_damaged_sidecar_does_not_keep_the_others_unresolved(store: GraphStore) -> None:
+    run_killed(work, store.uri, "main", at="write.tables_committed")
+    store.objects.put("__recovery/00000000000000000000000000.json", b"")
+    with pytest.raises(RecoveryRequired):
+        open_store(store.uri)
+    assert store.sidecars.list() == ["00000000000000000000000000"]
+    assert "bob" in people(store)
+
+
+@pytest.mark.parametrize(
+    ("crash", "kind"),
+    [
+        ("write.tables_committed", RecoveryKind.ROLLED_FORWARD),
+        ("write.table_committed", RecoveryKind.ROLLED_BACK),
+        ("write.published", RecoveryKind.COMPLETED),
+    ],
+)
+@pytest.mark.parametrize("fault", ["audit.append.before", "audit.append.after"])
+def test_audit_append_fails_after_a_publish_then_exactly_one_row(
+    store: GraphStore, crash: str, kind: RecoveryKind, fault: str
+) -> None:
+    run_killed(work, store.uri, "main", at=crash)
+    for _ in range(2):
+        with active(fault, "raise"), pytest.raises(FailpointError):
+            open_store(store.uri)
+        assert len(store.sidecars.list()) == 1
+    open_store(store.uri)
+    assert [row.kind for row in store.audit.list()] == [kind]
+    assert store.sidecars.list() == []
+    check_pins_are_heads(store)
+    check_history(store)

@@ -1,0 +1,124 @@
+"""Small commits must not pile up: tails are compacted after writes, off their path, and nothing is lost by it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import omnigraph as og
+from omnigraph.config import override
+from omnigraph.ledger.snapshots import table_of
+from omnigraph.ledger.store import GraphStore, open_store
+from omnigraph.maintain.optimize import tail
+from omnigraph.maintain.optimize.tail import STEPS, compact_tail, step_to_take
+from omnigraph.maintain.verify import verify
+from tests.faults.harness import run_killed
+from tests.maintain.graphs import PERSON, SCHEMA, people, put
+
+INSERT = "query add($who: String, $age: I32) { insert Person { name: $who, age: $age } }"
+
+
+def fragments(graph: og.Graph) -> int:
+    snapshot = graph.snapshot()
+    return len(graph._store.tables.fragments(table_of(snapshot.pin(PERSON))))
+
+
+def test_steps() -> None:
+    assert step_to_take([1] * 64, 64) is None
+    assert step_to_take([1] * 65, 64) == STEPS[0]
+    assert step_to_take([*[1] * 65, *[5000] * 65], 64) == STEPS[1]
+    assert step_to_take([STEPS[-1]] * 500, 64) is None
+
+
+def mutate_many(path: Path, number: int) -> None:
+    with og.init(path, schema=SCHEMA) as graph:
+        for index in range(number):
+            graph.mutate(INSERT, who=f"p{index}", age=index)
+    with og.open(path) as graph:
+        assert fragments(graph) <= 64 + 16
+        assert graph.snapshot().pin(PERSON).row_count == number
+        assert graph.entity("Person", "p7") is not None
+        assert graph.verify().ok
+        data = [commit for commit in graph.log() if commit.changes_data and commit.kind.value == "Mutation"]
+        assert len(data) == number
+
+
+def test_a_few_hundred_mutations_leave_a_bounded_number_of_fragments(tmp_path: Path) -> None:
+    with override(auto_compact_fragments=24):
+        mutate_many(tmp_path / "graph", 150)
+    with og.open(tmp_path / "graph") as graph:
+        assert fragments(graph) <= 24 + 8
+
+
+@pytest.mark.slow
+def test_a_thousand_mutations_leave_a_bounded_number_of_fragments(tmp_path: Path) -> None:
+    mutate_many(tmp_path / "graph", 1000)
+
+
+def test_it_can_be_switched_off(tmp_path: Path) -> None:
+    with override(auto_compact_fragments=0), og.init(tmp_path / "graph", schema=SCHEMA) as graph:
+        for index in range(10):
+            graph.mutate(INSERT, who=f"p{index}", age=index)
+        assert fragments(graph) == 10
+    with override(auto_compact_fragments=4), og.open(tmp_path / "graph") as graph:
+        graph.mutate(INSERT, who="last", age=1)
+    with og.open(tmp_path / "graph", read_only=True) as graph:
+        assert fragments(graph) < 5
+
+
+def test_closing_ends_the_worker_and_nothing_is_lost_with_many_writers(tmp_path: Path) -> None:
+    with override(auto_compact_fragments=8), og.init(tmp_path / "graph", schema=SCHEMA) as graph:
+
+        def write(start: int) -> None:
+            for index in range(start, start + 12):
+                graph.mutate(INSERT, who=f"p{index}", age=index)
+
+        writers = [threading.Thread(target=write, args=(start,)) for start in (0, 100, 200)]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+    assert not any(thread.name == "omnigraph-tail" for thread in threading.enumerate())
+    with og.open(tmp_path / "graph") as graph:
+        assert graph.snapshot().pin(PERSON).row_count == 36
+        assert graph.verify().ok
+
+
+def test_an_idle_graph_keeps_no_thread_and_the_next_write_starts_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "IDLE_SECONDS", 0.01)
+    with override(auto_compact_fragments=2), og.init(tmp_path / "graph", schema=SCHEMA) as graph:
+        for turn in range(3):
+            for number in range(3):
+                graph.mutate(INSERT, who=f"p{turn}-{number}", age=number)
+            deadline = time.monotonic() + 20
+            while any(thread.name == "omnigraph-tail" for thread in threading.enumerate()):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            assert fragments(graph) <= 2 + 3
+
+
+def compact_and_die(uri: str) -> None:
+    """The upkeep of one table, to be killed."""
+    with override(auto_compact_fragments=2):
+        compact_tail(open_store(uri), "main", PERSON)
+
+
+@pytest.mark.parametrize("at", ["storage.compaction.before", "storage.compaction.after", "write.tables_committed"])
+def test_dying_in_the_middle_costs_nothing(store: GraphStore, at: str) -> None:
+    for number in range(5):
+        put(store, **{f"p{number}": number})
+    before = people(store)
+    run_killed(compact_and_die, store.uri, at=at)
+    with open_store(store.uri) as reopened, override(auto_compact_fragments=2):
+        assert people(reopened) == before
+        assert reopened.sidecars.list() == []
+        compact_tail(reopened, "main", PERSON)
+        assert len(reopened.tables.fragments(table_of(reopened.snapshot().pin(PERSON)))) == 1
+        put(reopened, last=1)
+        assert people(reopened) == {**before, "last": 1}
+        assert verify(reopened).ok
