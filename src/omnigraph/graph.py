@@ -133,7 +133,7 @@ class Graph(Maintenance):
         compiled = self._compile_read(source, name, snapshot)
         values = {**(params or {}), **more}
         if engine_for_tables(engine, snapshot, compiled.reads) == "spark":
-            from omnigraph.spark.query import run_query as run_on_spark
+            from omnigraph.spark.query.run import run_query as run_on_spark
             from omnigraph.spark.session import spark_session
 
             return run_on_spark(spark_session(), self._store, snapshot, compiled, values, provider=provider)

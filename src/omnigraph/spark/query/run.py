@@ -17,10 +17,10 @@ from omnigraph.query.predicates import bound
 from omnigraph.read.arrow_types import result_schema, shown_properties
 from omnigraph.read.result import Result
 from omnigraph.schema.types import EntityType
-from omnigraph.spark.lowering import Bindings, Lowering
-from omnigraph.spark.needs import Needs
 from omnigraph.spark.progress import run_job
-from omnigraph.spark.searching import Searching
+from omnigraph.spark.query.lowering import Bindings, Lowering
+from omnigraph.spark.query.needs import Needs
+from omnigraph.spark.query.searching import Searching
 from omnigraph.spark.spread import told_in_our_words
 from omnigraph.spark.types import from_travelling
 from omnigraph.write.progress import ProgressCallback

@@ -23,7 +23,7 @@ from omnigraph.read.vectors import cosine_distances
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from omnigraph.spark.lowering import Bindings, Frames
+    from omnigraph.spark.query.lowering import Bindings, Frames
 
 Constant = Callable[[ir.Expr], Any]
 QueryVector = Callable[[ir.Nearest, Any], Sequence[float]]

@@ -14,14 +14,14 @@ from omnigraph.errors import InternalError
 from omnigraph.query import ir
 from omnigraph.query.predicates import conjuncts
 from omnigraph.schema.types import EntityType, Scalar, ScalarType
-from omnigraph.spark.aggregates import aggregate_rows
-from omnigraph.spark.expressions import lower_expression, lower_predicate
-from omnigraph.spark.needs import Needs
+from omnigraph.spark.query.aggregates import aggregate_rows
+from omnigraph.spark.query.expressions import lower_expression, lower_predicate
+from omnigraph.spark.query.needs import Needs
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from omnigraph.spark.searching import Searching
+    from omnigraph.spark.query.searching import Searching
 
 Frames = Callable[[str, Sequence[str]], "DataFrame"]
 """The rows of a table at the snapshot, with these columns in this order."""
