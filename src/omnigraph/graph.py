@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from omnigraph.merge.feed import Page
     from omnigraph.merge.merge import MergeResult
     from omnigraph.query.ir import CompiledQuery
-    from omnigraph.read.control import CancelToken
-    from omnigraph.read.explain import Explanation
     from omnigraph.read.export import ExportSummary
-    from omnigraph.read.result import Result
+    from omnigraph.read.result.explain import Explanation
+    from omnigraph.read.result.result import Result
+    from omnigraph.read.state.control import CancelToken
     from omnigraph.schema.catalog import Catalog
     from omnigraph.schema.migration.migrate import MigrationPlan
     from omnigraph.write.results import LoadResult, MutationResult
@@ -125,7 +125,7 @@ class Graph(Maintenance):
         **more: Any,
     ) -> Result:
         """Run a read query on one snapshot. `name` picks one query of several; parameters may be keywords too."""
-        from omnigraph.read.result import Result
+        from omnigraph.read.result.result import Result
         from omnigraph.read.run import run_query
 
         Result.to_spark_hook = staticmethod(_result_to_spark)
@@ -133,7 +133,7 @@ class Graph(Maintenance):
         compiled = self._compile_read(source, name, snapshot)
         values = {**(params or {}), **more}
         if engine_for_tables(engine, snapshot, compiled.reads) == "spark":
-            from omnigraph.spark.query import run_query as run_on_spark
+            from omnigraph.spark.query.run import run_query as run_on_spark
             from omnigraph.spark.session.session import spark_session
 
             return run_on_spark(spark_session(), self._store, snapshot, compiled, values, provider=provider)

@@ -131,7 +131,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> GraphStore:
 
 
 def both(spark: Any, graph: GraphStore, text: str, values: dict[str, Any]) -> tuple[Any, Any]:
-    from omnigraph.spark.query import run_query as run_on_spark
+    from omnigraph.spark.query.run import run_query as run_on_spark
 
     snapshot = graph.snapshot()
     catalog = graph.catalog(snapshot.schema_digest)
@@ -168,7 +168,7 @@ def test_a_bad_parameter_is_the_same_error(spark: Any, graph: GraphStore) -> Non
 
 
 def test_a_result_stays_a_frame_on_spark(spark: Any, graph: GraphStore) -> None:
-    from omnigraph.spark.query import query_frame
+    from omnigraph.spark.query.run import query_frame
 
     snapshot = graph.snapshot()
     compiled = compile_query(

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, event, given, note, settings
 from omnigraph.config import override
 from omnigraph.query.ir import ReadQuery
 from omnigraph.query.lower import compile_query
-from omnigraph.read.caches import ReadCaches
 from omnigraph.read.run import run_on
-from omnigraph.read.tables import ArrowTables
+from omnigraph.read.tables.caches import ReadCaches
+from omnigraph.read.tables.reader import ArrowTables
 from tests.read.graphs import CATALOG, Database, arrow_tables, databases, queries
 from tests.read.reference import Reference
 

@@ -9,7 +9,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.config import override
-from omnigraph.read.caches import caches_of
+from omnigraph.read.tables.caches import caches_of
 
 SCHEMA = """
 node Person { name: String @key  age: I32? }
