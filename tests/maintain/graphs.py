@@ -13,16 +13,9 @@ from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore
 from omnigraph.ledger.values import GraphCommit, Snapshot
 from omnigraph.write.load.load import load
+from tests.ledger.graphs import KNOWS, PERSON, SCHEMA
 
-PERSON, KNOWS = "node:Person", "edge:Knows"
-SCHEMA = """
-node Person {
-    name: String @key
-    age: I32?
-}
-
-edge Knows: Person -> Person
-"""
+__all__ = ["KNOWS", "PERSON", "SCHEMA"]
 
 Content = dict[str, list[tuple[Any, ...]]]
 

@@ -6,34 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.model.graph_model import SCHEMA as GRAPH_SCHEMA
 from tests.model.graph_model import TABLES, GraphModel, Refused, Row
 
 UNKNOWN = "unknown"
 """Stands for a base that the common ancestors disagree about."""
 
-SCHEMA = """
-node Person {
-    slug: String @key
-    age: I32?
-    mail: String? @unique
-    nick: String @default("none")
-    @range(age, 0..99)
-}
-
-node Place {
-    name: String @key
-}
-
-edge Knows: Person -> Person {
-    since: I32?
-    @key(src, dst)
-}
-
-edge LivesIn: Person -> Place @card(0..1) {
-    rooms: I32?
-    @key(src, dst)
-}
-"""
+SCHEMA = GRAPH_SCHEMA.replace("@unique(src, dst)", "@key(src, dst)")
+"""With keys on all edges: two sides that add one edge add the same."""
 
 
 class Collides(Exception):
