@@ -9,6 +9,7 @@ from typing import Any
 
 from omnigraph.query import ir
 from omnigraph.read.plan.choice import Choices
+from omnigraph.read.plan.show import show
 from omnigraph.read.plan.steps import (
     AntiStep,
     CheckStep,
@@ -21,7 +22,6 @@ from omnigraph.read.plan.steps import (
     Step,
     inner_steps,
 )
-from omnigraph.read.result.show import show
 from omnigraph.read.state.profile import Profile
 
 
