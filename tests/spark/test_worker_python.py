@@ -45,8 +45,8 @@ class Cluster:
     """A context on a cluster, as far as asking its workers goes."""
 
     master = "spark://somewhere:7077"
-    applicationId = "app-1"
-    pythonExec = "python3"
+    applicationId = "app-1"  # noqa: N815 - named by PySpark
+    pythonExec = "python3"  # noqa: N815 - named by PySpark
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer

@@ -54,6 +54,7 @@ class GraphStore:
         self.uri = root.uri
         self.read_only = read_only
         self.graph_id = ""
+        self.is_old = False
         self.objects = open_objects(root)
         self.tables = TableStore(root)
         times = LeaseTimes(settings().lease_seconds, settings().lease_renewal_seconds)
@@ -161,6 +162,7 @@ def _stamp(store: GraphStore, *, known_to_exist: bool) -> int:
 
 def _read_as_it_is(store: GraphStore) -> None:
     """Read a graph of an older version without changing it."""
+    store.is_old = True
     graph = LegacyGraph(store.objects, store.tables, store.schemas)
     store.refs = LegacyRefs(store.objects, graph)
     store.manifest = Manifest(store.tables, graph.read)

@@ -1,9 +1,9 @@
 """Forks below a root with a `?` in its path, where Lance cannot find its own branches.
 
 Lance looks for the root of a branch in the text of a path and takes a `?` for its end, so a branch there can neither be
-written to nor branched again. The same clone that Lance makes for a branch works when it bears no branch name: it is put
-where the branch would be, and the reference that lists it is written beside it, as Lance writes it. Opening, reading,
-writing and cleaning up then know no difference, since every line of a table is opened by its own address.
+written to nor branched again. The same clone that Lance makes for a branch works when it bears no branch name: it is
+put where the branch would be, and the reference that lists it is written beside it, as Lance writes it. Opening,
+reading, writing and cleaning up then know no difference, since every line of a table is opened by its own address.
 """
 
 from __future__ import annotations

@@ -177,7 +177,8 @@ def _local_path(text: str) -> str:
     if scheme[1].lower() == "file":
         return path_of_file_uri(text)
     raise BadRequest(
-        f"{text}: files are loaded from a local path, file:// or s3://; read {scheme[1]}:// with Spark and load the frame"
+        f"{text}: files are loaded from a local path, file:// or s3://; read {scheme[1]}:// with Spark and load "
+        "the frame"
     )
 
 
