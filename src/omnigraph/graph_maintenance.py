@@ -78,6 +78,7 @@ class Maintenance:
         older_than: float | str | None = None,
         confirm: bool = False,
         force: bool = False,
+        actor: str | None = None,
     ) -> CleanupResult:
         """Remove history that no branch, tag or retained commit needs; without `confirm` only tell what would go.
 
@@ -87,7 +88,14 @@ class Maintenance:
         from omnigraph.maintain.cleanup import cleanup
 
         age = _seconds(older_than) if isinstance(older_than, str) else older_than
-        return cleanup(self._store, keep_versions=keep_versions, older_than=age, confirm=confirm, force=force)
+        return cleanup(
+            self._store,
+            keep_versions=keep_versions,
+            older_than=age,
+            confirm=confirm,
+            force=force,
+            actor=actor or self._actor,
+        )
 
     def verify(self) -> VerifyReport:
         """Read everything and check it: pins, row counts, ids, endpoints, history, leftovers. Changes nothing."""

@@ -117,10 +117,14 @@ def test_force_publishes_the_rest_or_puts_it_back(filled: GraphStore, damage, br
     verdict = Verdict.UNVERIFIABLE if damage is unreadable else Verdict.SUSPICIOUS
     assert [t.drift.verdict for t in repair(filled).tables] == [verdict]
     published = people(filled, branch=branch)
+    pin, head = (t.drift.pinned for t in repair(filled).tables), (t.drift.head for t in repair(filled).tables)
     back = repair(filled, confirm=True, force=True, restore=True)
     assert [t.action for t in back.tables] == ["restored"]
     assert back.exit_code == 0
     assert not back.commits[0].changes_data
+    # The audit tells which published state the table shows again, not the number of the version written for it.
+    (audited,) = filled.audit.list()[-1].tables
+    assert (audited.from_version, audited.to_version) == (*head, *pin)
     assert people(filled, branch=branch) == published
     deleted(filled, branch=branch)
     forward = repair(filled, confirm=True, force=True)

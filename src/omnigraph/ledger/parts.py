@@ -42,6 +42,7 @@ class GraphParts:
         self.uri = root.uri
         self.read_only = read_only
         self.graph_id = ""
+        self.is_old = False
         self.objects = open_objects(root)
         self.tables = TableStore(root)
         times = LeaseTimes(settings().lease_seconds, settings().lease_renewal_seconds)

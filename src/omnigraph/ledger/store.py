@@ -91,6 +91,7 @@ def _stamp(store: GraphStore, *, known_to_exist: bool) -> int:
 
 def _read_as_it_is(store: GraphStore) -> None:
     """Read a graph of an older version without changing it."""
+    store.is_old = True
     graph = LegacyGraph(store.objects, store.tables, store.schemas)
     store.refs = LegacyRefs(store.objects, graph)
     store.manifest = Manifest(store.tables, graph.read)

@@ -7,6 +7,7 @@ that nothing refers to. A failure stays with its table, and a rerun converges.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,12 +20,13 @@ from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.branches.schema_lock import refuse_while_schema_is_applied
 from omnigraph.ledger.commit.staging_marks import remove_dead_marks
 from omnigraph.ledger.history.held_history import history_held
-from omnigraph.maintain.recovered import refuse_pending_recovery
+from omnigraph.ledger.store import open_store
+from omnigraph.maintain.recovered import refuse_pending_recovery, refuse_visible_trouble
 from omnigraph.maintain.survey import inventory, leftovers, orphan_forks
 from omnigraph.maintain.survey.inventory import INTERNAL, TableInventory
 from omnigraph.maintain.survey.must_stay import Needs, collect, read_heads
 from omnigraph.maintain.survey.retention import Retention
-from omnigraph.maintain.survey.unexplained_drift import Verdict, drift_of_branches
+from omnigraph.maintain.survey.unexplained_drift import FoundDrift, Verdict, drift_of_branches, seen_drift_of_branches
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 declare("cleanup.chosen", "Everything is chosen, nothing is removed")
 declare("cleanup.before_versions", "Orphaned forks are gone; no old version is removed")
 declare("cleanup.between_tables", "The old versions of one more table are removed")
+
+_logger = logging.getLogger("omnigraph.maintain")
 
 KEPT_INTERNAL_VERSIONS = 8
 """Versions of the commit log and of the audit that stay, for those who are reading one right now."""
@@ -99,28 +103,63 @@ def cleanup(
     older_than: float | None = None,
     confirm: bool = False,
     force: bool = False,
+    actor: str | None = None,
 ) -> CleanupResult:
-    """Remove old history; without `confirm` only tell what would go.
+    """Remove old history; without `confirm` only tell what would go, and change not one byte.
 
     `keep_versions` commits of each branch stay, and those younger than `older_than` seconds; with both, a commit goes
     only if it is past both.
     """
     retention = Retention(keep_versions, older_than).checked(force=force)
+    if not confirm:
+        with open_store(store.uri, read_only=True) as seen:
+            return _preview(seen, retention)
     refuse_pending_recovery(store, "cleanup")
     refuse_while_schema_is_applied(store, "cleanup")
     store.complete_log()
-    _refuse_suspicious(store)
+    _refuse_suspicious(drift_of_branches(store))
     with history_held(store, "cleanup"):
         works, needs = _choose(store, retention)
         failpoint("cleanup.chosen")
-        if confirm:
-            _remove(store, works, retention)
-        else:
-            cutoff = oldest_protected(needs, time.time())
-            _each(works, lambda work: _count_leftovers(store, work, cutoff))
-    rows = [_report(work, confirm) for work in works]
-    shown = tuple(sorted(rows, key=lambda row: row.table_key))
-    return CleanupResult(not confirm, len(needs.commits), shown)
+        _remove(store, works, retention)
+    result = _result(works, needs, confirmed=True)
+    _log_what_went(result, actor)
+    return result
+
+
+def _preview(store: GraphStore, retention: Retention) -> CleanupResult:
+    """What would go, from a handle that cannot write: commits that are missing in the log are only taken note of."""
+    refuse_visible_trouble(store, "cleanup")
+    refuse_while_schema_is_applied(store, "cleanup")
+    store.complete_log()
+    _refuse_suspicious(seen_drift_of_branches(store))
+    works, needs = _choose(store, retention)
+    cutoff = oldest_protected(needs, time.time())
+    _each(works, lambda work: _count_leftovers(store, work, cutoff))
+    return _result(works, needs, confirmed=False)
+
+
+def _result(works: list[_Work], needs: Needs, *, confirmed: bool) -> CleanupResult:
+    rows = sorted((_report(work, confirmed) for work in works), key=lambda row: row.table_key)
+    return CleanupResult(not confirmed, len(needs.commits), tuple(rows))
+
+
+def _log_what_went(result: CleanupResult, actor: str | None) -> None:
+    """History that is gone should leave a trace somewhere, and so should what could not be removed."""
+    by = f" for {actor}" if actor else ""
+    for table in result.tables:
+        if table.forks_removed or table.old_versions_removed or table.files_removed:
+            _logger.info(
+                "cleanup%s: %s: %d forks, %d old versions and %d files removed, %d bytes",
+                by,
+                table.table_key,
+                table.forks_removed,
+                table.old_versions_removed,
+                table.files_removed,
+                table.bytes_removed or 0,
+            )
+        if table.error:
+            _logger.warning("cleanup%s: %s: something stays: %s", by, table.table_key, table.error)
 
 
 def _choose(store: GraphStore, retention: Retention) -> tuple[list[_Work], Needs]:
@@ -209,6 +248,8 @@ def _remove_forks(store: GraphStore, works: list[_Work], retention: Retention) -
                     name for name in orphan_forks.half_made(work.table, needs, cutoff) if name in work.half_made
                 ]
                 gone, freed, error = orphan_forks.remove(store, work.table, orphans, half_made)
+                if gone:
+                    _logger.info("cleanup: %s: reclaimed %d forks of %s", work.key, gone, [*orphans, *half_made])
                 work.forks_gone, work.bytes = gone, work.bytes + freed
                 work.errors += [error] if error else []
     except OmniGraphError as doubt:
@@ -258,9 +299,9 @@ def _each(works: list[_Work], action: Callable[[_Work], None]) -> None:
         list(pool.map(action, works))
 
 
-def _refuse_suspicious(store: GraphStore) -> None:
+def _refuse_suspicious(found: Sequence[FoundDrift]) -> None:
     """Somebody changed data outside the ledger: which versions matter is for a person to say first."""
-    for drift in drift_of_branches(store):
+    for drift in found:
         if drift.verdict is not Verdict.VERIFIED:
             raise RecoveryRequired(
                 f"cleanup: {drift.table_key} on branch `{drift.branch}` is at version {drift.head} and version "

@@ -28,7 +28,14 @@ from omnigraph.ledger.recovery.resolve import look, why_refused
 from omnigraph.ledger.recovery.resolve_by_hand import force_sidecar
 from omnigraph.ledger.recovery.sidecars import RecoveredTable
 from omnigraph.ledger.values import BranchRef, GraphCommit, TablePin, WriterKind
-from omnigraph.maintain.survey.unexplained_drift import FoundDrift, Verdict, drift_of_branch, drift_of_branches
+from omnigraph.maintain.survey.unexplained_drift import (
+    CoveredLine,
+    FoundDrift,
+    Verdict,
+    covered_by_sidecars,
+    drift_of_branch,
+    seen_drift_of_branches,
+)
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -125,35 +132,14 @@ def repair(
         refuse_while_schema_is_applied(store, "repair")
     pending = [_pending(store, one, force, restore, actor, commits) for one in store.sidecars.list()]
     shown = [one for one in pending if one is not None]
-    covered = _covered(store)
     tables: list[RepairedTable] = []
     if confirm:
+        covered = covered_by_sidecars(store)
         mend = partial(_mend, store, covered, force, restore, actor, commits)
         tables = [table for _, mended in for_live_branches(store, mend) for table in mended]
     else:
-        found = drift_of_branches(store) if not store.read_only else _seen(store)
-        tables = [RepairedTable(d, REPORTED) for d in found if not _is_covered(d, covered)]
+        tables = [RepairedTable(drift, REPORTED) for drift in seen_drift_of_branches(store)]
     return RepairReport(confirm, tuple(tables), tuple(shown), tuple(commits))
-
-
-def _seen(store: GraphStore) -> list[FoundDrift]:
-    """The drift as a reader sees it, who cannot hold a window: a writer at work may show up too."""
-    seen = for_live_branches(store, partial(drift_of_branch, store))
-    return [drift for _, found in seen for drift in found]
-
-
-def _covered(store: GraphStore) -> set[tuple[str, str, str | None]]:
-    """The (incarnation, table key, line) triples that a sidecar is over: those are not drift of nobody."""
-    found: set[tuple[str, str, str | None]] = set()
-    for operation_id in store.sidecars.list():
-        stored = store.sidecars.get(operation_id)
-        if stored is not None:
-            found |= {(stored.sidecar.incarnation, t.table_key, t.lance_branch) for t in stored.sidecar.tables}
-    return found
-
-
-def _is_covered(drift: FoundDrift, covered: set[tuple[str, str, str | None]]) -> bool:
-    return (drift.incarnation, drift.table_key, drift.pin.lance_branch) in covered
 
 
 def _pending(
@@ -193,7 +179,7 @@ def _pending(
 
 def _mend(
     store: GraphStore,
-    covered: set[tuple[str, str, str | None]],
+    covered: set[CoveredLine],
     force: bool,
     restore: bool,
     actor: str | None,
@@ -204,7 +190,7 @@ def _mend(
     if not drift_of_branch(store, branch):
         return []
     with store.windows.enter(branch, store.manifest.read(branch).tables) as window:
-        found = [drift for drift in drift_of_branch(store, branch) if not _is_covered(drift, covered)]
+        found = [drift for drift in drift_of_branch(store, branch) if not drift.is_covered(covered)]
         mended = [drift for drift in found if force or drift.verdict is Verdict.VERIFIED]
         refused = [RepairedTable(drift, REFUSED, _why(drift)) for drift in found if drift not in mended]
         if not mended:
@@ -261,7 +247,7 @@ def _publish(
     )
     expected = {drift.table_key: drift.pin for drift in mended}
     commit = publish(store, branch, Publication(commit=draft, updates=tuple(pins)), expected=expected)
-    _audit(store, operation_id, branch, mended, pins, commit, restore)
+    _audit(store, operation_id, branch, done, pins, commit, restore)
     return done, commit
 
 
@@ -269,13 +255,16 @@ def _audit(
     store: GraphStore,
     operation_id: str,
     branch: BranchRef,
-    mended: Sequence[FoundDrift],
+    done: Sequence[RepairedTable],
     pins: Sequence[TablePin],
     commit: GraphCommit,
     restore: bool,
 ) -> None:
+    # What a table stands at is told in published versions: one that was put back shows its pinned rows again, whatever
+    # the number of the version that was written for it.
     tables = tuple(
-        RecoveredTable(drift.table_key, drift.head, pin.version) for drift, pin in zip(mended, pins, strict=True)
+        RecoveredTable(one.drift.table_key, one.drift.head, one.drift.pinned if one.action == RESTORED else pin.version)
+        for one, pin in zip(done, pins, strict=True)
     )
     kind = RecoveryKind.ROLLED_BACK if restore else RecoveryKind.ROLLED_FORWARD
     store.audit.record(

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote
 
 from omnigraph.errors import BadRequest
 from omnigraph.storage.constants import STORE_RETRIES, STORE_RETRY_SECONDS
@@ -25,6 +25,7 @@ class Scheme(StrEnum):
     MEMORY = "memory"
 
 
+_TAKEN_AS_IT_IS = re.compile(r"[A-Za-z0-9/._: -]*")
 _ONE_SLASH = re.compile(r"(s3a?|file|memory):/", re.IGNORECASE)
 
 _AWS_OPTIONS = {
@@ -68,10 +69,27 @@ class Root:
         return self.path.partition("/")[2]
 
     def child(self, path: str) -> str:
-        """The address of something below the root, for Lance."""
+        """The address of something below the root, for Lance: the one place where our normal form becomes Lance's.
+
+        Lance takes an address with a scheme for a URL and decodes it. It takes a local path as it is, but makes the
+        directories of its branches at the percent-encoded path: only `file-object-store://` puts everything where it
+        belongs, at the price of somewhat slower reads, so ordinary paths are left as they are.
+        """
         relative = clean_path(path)
-        base = self.uri.rstrip("/")
-        return f"{base}/{relative}" if relative else base
+        base = self.path.rstrip("/")
+        whole = f"{base}/{relative}" if relative else base
+        if self.scheme is Scheme.LOCAL:
+            return whole if _TAKEN_AS_IT_IS.fullmatch(whole) else f"file-object-store://{quote(whole)}"
+        return f"{self.scheme.value}://{quote(whole)}"
+
+    def local_child(self, path: str) -> str:
+        """The local path of something below the root, for the operating system."""
+        return os.path.join(self.path, clean_path(path))
+
+    @property
+    def lance_can_branch(self) -> bool:
+        """Whether Lance finds its own branches below this root: it takes a `?` anywhere in a path for its end."""
+        return "?" not in self.path
 
     def storage_options(self, environment: Mapping[str, str] | None = None) -> dict[str, str]:
         """Options for the store from the usual `AWS_*` variables; empty for local disk and memory."""
@@ -111,13 +129,7 @@ def parse_root(location: str | os.PathLike[str] | Root) -> Root:
             )
         return Root(Scheme.LOCAL, os.path.abspath(os.path.expanduser(text)))
     if scheme == "file":
-        text = f"file://{rest}"
-        parts = urlsplit(text)
-        if parts.netloc not in ("", "localhost"):
-            raise BadRequest(
-                f"`{text}` names the host `{parts.netloc}`; a file:// URI needs three slashes: file:///path"
-            )
-        return Root(Scheme.LOCAL, os.path.abspath(unquote(text[len("file://") + len(parts.netloc) :])))
+        return Root(Scheme.LOCAL, os.path.abspath(path_of_file_uri(text)))
     if scheme in ("s3", "s3a"):
         bucket, _, prefix = rest.partition("/")
         if not bucket:
@@ -127,6 +139,14 @@ def parse_root(location: str | os.PathLike[str] | Root) -> Root:
     if scheme == "memory":
         return Root(Scheme.MEMORY, clean_path(rest) or "default")
     raise BadRequest(f"`{text}`: graphs live at a local path, file:// or s3://, not at {scheme}://")
+
+
+def path_of_file_uri(uri: str) -> str:
+    """The local path that a `file://` URI names. What follows a `?` or a `#` is part of it, encoded or not."""
+    host, slash, path = uri.partition("://")[2].partition("/")
+    if host not in ("", "localhost"):
+        raise BadRequest(f"`{uri}` names the host `{host}`; a file:// URI needs three slashes: file:///path")
+    return unquote(slash + path)
 
 
 def clean_path(path: str) -> str:

@@ -158,6 +158,7 @@ def cleanup(
     ] = None,
     confirm: Annotated[bool, typer.Option("--confirm", help="Remove it; without this it is only shown.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Allow to keep fewer than 3 commits.")] = False,
+    actor: Actor = None,
     json: Json = False,
     quiet: Quiet = False,
     yes: Yes = False,
@@ -175,7 +176,7 @@ def cleanup(
     if confirm:
         confirm_destructive(target, yes, "remove old history")
         out.echo_write(f"clean up {target}")
-    with og.open(target) as graph:
+    with og.open(target, actor=actor, read_only=not confirm) as graph:
         result = graph.cleanup(keep_versions=kept, older_than=older_than, confirm=confirm, force=force)
     if json:
         out.document(result.to_json())

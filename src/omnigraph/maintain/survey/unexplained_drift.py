@@ -6,8 +6,10 @@ Anything else is suspicious, and what Lance cannot tell is unverifiable.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import InternalError
@@ -17,6 +19,10 @@ from omnigraph.ledger.values import BranchRef, TablePin
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
+
+
+CoveredLine = tuple[str, str, str | None]
+"""The incarnation of a branch, a table key, and the line of that table."""
 
 
 class Verdict(StrEnum):
@@ -44,6 +50,10 @@ class FoundDrift:
         """The published version."""
         return self.pin.version
 
+    def is_covered(self, covered: Collection[CoveredLine]) -> bool:
+        """Whether an unfinished write is over this line."""
+        return (self.incarnation, self.table_key, self.pin.lance_branch) in covered
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
         return {
@@ -68,6 +78,39 @@ def drift_of_branches(store: GraphStore) -> list[FoundDrift]:
             return drift_of_branch(store, branch)
 
     return [drift for _, found in for_live_branches(store, certain) for drift in found]
+
+
+def seen_drift_of_branches(store: GraphStore) -> list[FoundDrift]:
+    """The drift of every branch, for those who only look and hold no window.
+
+    A writer has a sidecar before a table moves, so what a sidecar covers is no drift. What is left is looked at again,
+    since a writer may have come and gone meanwhile.
+    """
+    covered = covered_by_sidecars(store)
+    first = _looked_at(store)
+    if not first:
+        return []
+    covered |= covered_by_sidecars(store)
+    again = {(drift.incarnation, drift.table_key, drift.pin, drift.head) for drift in _looked_at(store)}
+    return [
+        drift
+        for drift in first
+        if (drift.incarnation, drift.table_key, drift.pin, drift.head) in again and not drift.is_covered(covered)
+    ]
+
+
+def _looked_at(store: GraphStore) -> list[FoundDrift]:
+    return [drift for _, found in for_live_branches(store, partial(drift_of_branch, store)) for drift in found]
+
+
+def covered_by_sidecars(store: GraphStore) -> set[CoveredLine]:
+    """The lines that a sidecar is over: those are not drift of nobody."""
+    found: set[CoveredLine] = set()
+    for operation_id in store.sidecars.list():
+        stored = store.sidecars.get(operation_id)
+        if stored is not None:
+            found |= {(stored.sidecar.incarnation, t.table_key, t.lance_branch) for t in stored.sidecar.tables}
+    return found
 
 
 def drift_of_branch(store: GraphStore, branch: BranchRef, tables: frozenset[str] | None = None) -> list[FoundDrift]:

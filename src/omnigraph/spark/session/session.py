@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import BadRequest, SparkUnavailable
 from omnigraph.spark.session.java import require_java
+from omnigraph.spark.worker_python import settle_worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,12 +55,15 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
         if active is not None:
             _refuse_connect(active)
             _refuse_other_settings(active, master, wanted)
+            settle_worker_python(active.sparkContext)
             return active
         chosen = master or os.environ.get(MASTER_VARIABLE) or "local[*]"
         if chosen.startswith("sc://"):
             raise _connect_refused(chosen)
         require_java()
-        return _build(chosen, {**_from_environment(), **wanted})
+        built = _build(chosen, {**_from_environment(), **wanted})
+        settle_worker_python(built.sparkContext)
+        return built
 
 
 def local_settings(master: str, memory_bytes: int, cores: int) -> dict[str, str]:

@@ -15,6 +15,7 @@ from lance.dataset import LanceDataset
 
 from omnigraph.errors import BadRequest
 from omnigraph.failpoints import declare, failpoint
+from omnigraph.storage.cloned_forks import clone_as_fork, remove_clone
 from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.values import ForkInfo, TableVersion
@@ -37,7 +38,10 @@ def create_fork(handles: Handles, table: TableVersion, name: str) -> TableVersio
     handles.called("fork", table.location)
     line = handles.private(table)
     with lance_errors(f"forking `{name}` from", table):
-        line.create_branch(name, (table.branch, table.version), storage_options=handles.storage_options)
+        if handles.root.lance_can_branch:
+            line.create_branch(name, (table.branch, table.version), storage_options=handles.storage_options)
+        else:
+            clone_as_fork(handles, line, table, name)
     failpoint("storage.fork.after")
     return TableVersion(table.location, name, table.version)
 
@@ -50,6 +54,8 @@ def delete_fork(handles: Handles, location: str, name: str) -> bool:
         if name not in _while_others_delete(line.branches.list):
             return False
         _while_others_delete(lambda: _delete(line, name))
+        if not handles.root.lance_can_branch:
+            remove_clone(handles, location, name)
     handles.forget(location, name)
     return True
 

@@ -50,6 +50,10 @@ class Handles:
         location = clean_path(location)
         return self.root.child(f"{location}/tree/{branch}" if branch else location)
 
+    def _line(self, location: str, branch: str | None) -> str:
+        """The directory of one line on a local disk; elsewhere a name for it."""
+        return self.root.local_child(f"{location}/tree/{branch}" if branch else location)
+
     def at(self, version: TableVersion) -> LanceDataset:
         """The handle of a pinned version, cached."""
         with self._lock:
@@ -69,7 +73,7 @@ class Handles:
 
     def newest(self, location: str, branch: str | None) -> LanceDataset:
         """The handle of the newest version of one line, always looked up afresh."""
-        line = self.uri(location, branch)
+        line = self._line(location, branch)
         known = self._newest.known(line)
         if known is not None:
             return self.at(TableVersion(clean_path(location), branch, known))
@@ -80,7 +84,9 @@ class Handles:
             return self.at(TableVersion(clean_path(location), branch, known))
         self.called("open", location)
         with lance_errors("opening", f"{location}@{branch}" if branch else location):
-            opened = lance.dataset(line, storage_options=self._storage_options, session=self._session)
+            opened = lance.dataset(
+                self.uri(location, branch), storage_options=self._storage_options, session=self._session
+            )
         self._newest.note(line, changed, int(opened.version))
         self._seen[clean_path(location), branch] = int(opened.version)
         return self.remember(TableVersion(clean_path(location), branch, int(opened.version)), opened)
@@ -101,7 +107,7 @@ class Handles:
 
     def newest_version(self, version: TableVersion) -> int:
         """The newest version of the line that `version` is on, looked up afresh."""
-        line = self.uri(version.location, version.branch)
+        line = self._line(version.location, version.branch)
         known = self._newest.known(line)
         if known is None:
             changed = self._newest.changed(line)
@@ -111,7 +117,7 @@ class Handles:
 
     def landed(self, version: TableVersion, handle: LanceDataset) -> None:
         """Take note of a version that was just committed."""
-        line = self.uri(version.location, version.branch)
+        line = self._line(version.location, version.branch)
         self._newest.note(line, self._newest.changed(line), version.version)
         self._seen[version.location, version.branch] = version.version
         self.remember(version, handle)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from urllib.parse import unquote, unquote_to_bytes, urlsplit
+from urllib.parse import unquote, unquote_to_bytes
 
 from omnigraph.config import settings
+from omnigraph.errors import BadRequest
+from omnigraph.storage.uri import path_of_file_uri
 
 
 def bytes_at(uri: str) -> bytes:
@@ -38,11 +40,14 @@ def _inline(uri: str) -> bytes:
 
 
 def _file(uri: str) -> bytes:
-    parts = urlsplit(uri)
-    if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
+    try:
+        path = path_of_file_uri(uri)
+    except BadRequest:
+        path = ""
+    if not path.startswith("/"):
         raise ValueError("a file is named by its whole path: file:///path/to/it")
     try:
-        return Path(unquote(parts.path)).read_bytes()
+        return Path(path).read_bytes()
     except FileNotFoundError:
         raise ValueError("there is no such file") from None
     except OSError as error:

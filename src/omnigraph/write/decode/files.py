@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from omnigraph.errors import BadRequest, NotFound, StorageError, StorageKind
 from omnigraph.storage.objects.objects import ObjectStore, open_objects
-from omnigraph.storage.uri import Root, Scheme
+from omnigraph.storage.uri import Root, Scheme, path_of_file_uri
 from omnigraph.write.decode.sources import COMPRESSIONS, JSON_SUFFIXES, TABLE_SUFFIXES, decompressed
 
 _OBJECT_SCHEMES = ("s3://", "s3a://")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _READ_AHEAD = 8 << 20
 """What one request to an object store brings: fewer would be slow, more would wait in memory for nothing."""
 
@@ -171,15 +171,15 @@ def _local_files(text: str) -> list[Path]:
 
 
 def _local_path(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme == "file":
-        return unquote(parts.path)
-    if len(parts.scheme) > 1 and "://" in text:
-        raise BadRequest(
-            f"{text}: files are loaded from a local path, file:// or s3://; read {parts.scheme}:// with Spark and load "
-            "the frame"
-        )
-    return text
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        return text
+    if scheme[1].lower() == "file":
+        return path_of_file_uri(text)
+    raise BadRequest(
+        f"{text}: files are loaded from a local path, file:// or s3://; read {scheme[1]}:// with Spark and load "
+        "the frame"
+    )
 
 
 # --- on an object store ----------------------------------------------------------------------------------------------
@@ -188,13 +188,13 @@ def _local_path(text: str) -> str:
 def _objects(uri: str) -> list[InputFile]:
     bucket, _, key = uri.split("://", 1)[1].partition("/")
     store = _bucket(bucket)
-    if glob.has_magic(key):
+    exact = store.head(key) if key and not key.endswith("/") else None
+    if exact is None and glob.has_magic(key):
         fixed = re.split(r"[*?[]", key, maxsplit=1)[0].rpartition("/")[0]
         matches = re.compile(_as_pattern(key)).fullmatch
         found = [entry for entry in store.list(fixed) if matches(entry.path)]
         missing: Exception = NotFound(f"no object matches {uri}")
     else:
-        exact = store.head(key) if key and not key.endswith("/") else None
         below = PurePosixPath(key).parts
         found = (
             [exact]

@@ -1,0 +1,88 @@
+"""The Python of the workers: the driver's on one machine, asked for on a cluster."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnigraph.errors import SparkUnavailable
+from omnigraph.spark.worker_python import settle_worker_python
+
+OWN_SESSION = """
+import os, sys
+os.environ["PYSPARK_PYTHON"] = "/bin/false"
+from pyspark.sql import SparkSession
+session = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate())
+import omnigraph as og
+place = sys.argv[1]
+g = og.init(place, schema="node P { k: String @key }")
+g.load([{"type": "P", "data": {"k": "a"}}], mode="append", engine="spark")
+print("rows", g.to_spark("P").count(), len(g.query("query q() { match { $p: P } return { $p.k } }", engine="spark")))
+g.branch_create("r")
+g.load([{"type": "P", "data": {"k": "b"}}], mode="append", engine="spark", branch="r")
+g.merge("r", engine="spark")
+print("exported", g.export(place + " out?%20", engine="spark").rows)
+"""
+
+
+def test_a_session_of_the_users_own_runs_the_drivers_python_on_one_machine(tmp_path: Path) -> None:
+    place = tmp_path / "é ?#%20"
+    done = subprocess.run(
+        [sys.executable, "-c", OWN_SESSION, str(place)], capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "rows 1 1" in done.stdout
+    assert "exported 2" in done.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["é ?#%20", "é ?#%20 out?%20"]
+
+
+class Cluster:
+    """A context on a cluster, as far as asking its workers goes."""
+
+    master = "spark://somewhere:7077"
+    applicationId = "app-1"  # noqa: N815 - named by PySpark
+    pythonExec = "python3"  # noqa: N815 - named by PySpark
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.asked = 0
+
+    def parallelize(self, values: list[int], parts: int) -> Cluster:
+        return self
+
+    def map(self, work: Any) -> Cluster:
+        assert work(0)[0] == sys.executable
+        return self
+
+    def collect(self) -> list[Any]:
+        self.asked += 1
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return [self.answer]
+
+
+def test_workers_of_a_cluster_without_omnigraph_are_named_with_the_setting() -> None:
+    cluster = Cluster(("/usr/bin/python3", "3.9.1", False))
+    with pytest.raises(SparkUnavailable) as refused:
+        settle_worker_python(cluster)
+    for part in ("/usr/bin/python3", "3.9.1", "spark.pyspark.python", "PYSPARK_PYTHON", sys.executable):
+        assert part in refused.value.message
+
+
+def test_workers_with_another_version_of_python_are_named_too() -> None:
+    with pytest.raises(SparkUnavailable, match=r"PYSPARK_PYTHON"):
+        settle_worker_python(Cluster(RuntimeError("x\n[PYTHON_VERSION_MISMATCH] 3.9 and 3.11")))
+    with pytest.raises(RuntimeError, match="something else"):
+        settle_worker_python(Cluster(RuntimeError("something else")))
+
+
+def test_workers_are_asked_once() -> None:
+    cluster = Cluster(("/opt/python", "3.11.7", True))
+    settle_worker_python(cluster)
+    settle_worker_python(cluster)
+    assert cluster.asked == 1

@@ -1,0 +1,1 @@
+"""What every surface owes its user, whichever way he comes in."""
