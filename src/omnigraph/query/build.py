@@ -11,6 +11,7 @@ from omnigraph.diagnostics import Diagnostic, Span
 from omnigraph.query import syntax
 from omnigraph.query.syntax import LiteralKind
 from omnigraph.query.tokens import span_of
+from omnigraph.schema.floats import Underflow, parse_float
 from omnigraph.schema.literals import BadEscape, decode_string
 
 MAX_INTEGER_DIGITS = 30
@@ -52,9 +53,11 @@ class SyntaxBuilder(Transformer[Any, Any]):
         return syntax.Literal(_integer(token), LiteralKind.INTEGER, token.value, span_of(token))
 
     def float(self, token: Token) -> syntax.Literal:
-        value = float(token.value)
+        value = parse_float(token.value)
         if math.isinf(value):
             raise SyntaxProblem("the number is too large for a float", span_of(token))
+        if isinstance(value, Underflow):
+            raise SyntaxProblem("the number is too small for a float: it would become 0", span_of(token))
         return syntax.Literal(value, LiteralKind.FLOAT, token.value, span_of(token))
 
     def boolean(self, token: Token) -> syntax.Literal:

@@ -6,8 +6,10 @@ a column of another type is converted only where every value stays what it is, a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -17,12 +19,18 @@ import pyarrow.compute as pc
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, Violation
 from omnigraph.schema.catalog import EdgeType, GraphType
+from omnigraph.schema.floats import parse_float
+from omnigraph.schema.literals import EPOCH_DATE
 from omnigraph.schema.types import EnumType, PropertyType, Scalar, ScalarType, VectorType
+from omnigraph.write.decode.json_text import bounded_integer
 from omnigraph.write.decode.source_values import BadValue, WrongDimension, to_id, to_value
 from omnigraph.write.rows.row_columns import working_schema
 from omnigraph.write.rows.rows import Rows
 from omnigraph.write.validate import messages
 from omnigraph.write.validate.collector import Kind, ViolationCollector
+
+DAY = 86_400_000_000
+"""Microseconds."""
 
 
 @dataclass(frozen=True)
@@ -137,8 +145,9 @@ def _column(
         return fast, {}
     values: list[Any] = []
     problems: Problems = {}
-    for row, value in enumerate(column.to_pylist()):
+    for row, scalar in enumerate(column):
         try:
+            value = _python_value(scalar)
             values.append(to_id(value) if type_ is None else to_value(type_, value))
         except BadValue as problem:
             values.append(None)
@@ -146,31 +155,64 @@ def _column(
     return pa.array(values, stored), problems
 
 
+def _python_value(scalar: pa.Scalar) -> Any:
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        raise BadValue("it lies outside the years 1 to 9999") from None
+
+
 def _same_values(type_: PropertyType | None, column: pa.ChunkedArray, stored: pa.DataType) -> Any | None:
     """The column converted as a whole, when that changes no value; None when each value has to be looked at."""
     given = column.type
     if given == stored:
-        return column
+        return column if _in_calendar(column) else None
     if pa.types.is_null(given):
         return pa.nulls(len(column), stored)
     if pa.types.is_string(stored):
         if pa.types.is_large_string(given) or pa.types.is_string_view(given):
             return column.cast(stored)
         return column.cast(stored) if type_ is None and pa.types.is_integer(given) else None
-    both_numbers = _is_number(given) and _is_number(stored)
-    narrow_float = pa.types.is_floating(given) and stored == pa.float32()
+    if pa.types.is_floating(given) and stored == pa.float32():
+        return _narrowed(column)
     whole = pa.types.is_integer(given) or pa.types.is_floating(stored)
-    if (both_numbers and whole and not narrow_float) or (
-        pa.types.is_timestamp(given) and pa.types.is_timestamp(stored)
-    ):
-        if pa.types.is_timestamp(given) and given.tz is None:
-            return None
+    if _is_number(given) and _is_number(stored) and whole:
         return _cast_or_none(column, stored)
+    if pa.types.is_timestamp(given) and pa.types.is_timestamp(stored) and given.tz is not None:
+        moments = _cast_or_none(column, stored)
+        return moments if moments is not None and _in_calendar(moments) else None
     if pa.types.is_binary(given) and pa.types.is_large_binary(stored):
         return column.cast(stored)
     if isinstance(type_, VectorType) and pa.types.is_fixed_size_list(given) and given.list_size == type_.dim:
         return _cast_or_none(column, stored) if pa.types.is_float32(given.value_type) else None
     return None
+
+
+_FIRST_DAY, _LAST_DAY = (day.toordinal() - EPOCH_DATE.toordinal() for day in (date.min, date.max))
+
+
+def _in_calendar(column: pa.ChunkedArray) -> bool:
+    """Whether dates and times lie in the years 1 to 9999, as all others do. Other columns have no calendar."""
+    if pa.types.is_list(column.type):
+        column = pc.list_flatten(column)
+    if pa.types.is_date32(column.type):
+        numbers, low, high = column.cast(pa.int32()), _FIRST_DAY, _LAST_DAY
+    elif pa.types.is_timestamp(column.type):
+        numbers, low, high = column.cast(pa.int64()), _FIRST_DAY * DAY, (_LAST_DAY + 1) * DAY - 1
+    else:
+        return True
+    bounds = pc.min_max(numbers)
+    return not bounds["min"].is_valid or (low <= bounds["min"].as_py() and bounds["max"].as_py() <= high)
+
+
+def _narrowed(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Numbers as the nearest 32-bit floats; None when one of them has none."""
+    narrow = column.cast(pa.float32())
+    lost = pc.or_(
+        pc.and_(pc.is_finite(column), pc.invert(pc.is_finite(narrow))),
+        pc.and_(pc.not_equal(column, pa.scalar(0, column.type)), pc.equal(narrow, pa.scalar(0, pa.float32()))),
+    )
+    return None if pc.any(lost).as_py() else narrow
 
 
 def _is_number(type_: pa.DataType) -> bool:
@@ -212,12 +254,14 @@ def _numbers_from_text(type_: PropertyType | None, column: pa.ChunkedArray, stor
 
 def _parsed(type_: PropertyType | None, text: str) -> Any:
     """The JSON value that a cell of a CSV file stands for, by the type it is meant for."""
-    import json
-
     if isinstance(type_, EnumType) or (isinstance(type_, ScalarType) and type_.scalar in _WRITTEN_AS_TEXT):
         return text
     try:
-        return json.loads(text.lower() if type_ == ScalarType(Scalar.BOOL) else text)
+        return json.loads(
+            text.lower() if type_ == ScalarType(Scalar.BOOL) else text,
+            parse_int=bounded_integer,
+            parse_float=parse_float,
+        )
     except ValueError:
         return text
 
@@ -240,10 +284,17 @@ def _report(
             kind, text = Kind.VECTOR_DIMENSION, messages.vector_dimension(name, property_type.dim, problem.found)
         else:
             expected = "text" if property_type is None else property_type
-            kind, text = Kind.WRONG_TYPE, messages.wrong_type(name, expected, column[row].as_py(), problem.why)
+            kind, text = Kind.WRONG_TYPE, messages.wrong_type(name, expected, _shown(column[row]), problem.why)
         violations.add(
             Violation(kind.value, type_.table_key, text, property=name, source=source, record=first_record + row)
         )
+
+
+def _shown(scalar: pa.Scalar) -> Any:
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):  # no date of Python's
+        return f"{scalar.value} as {scalar.type}" if hasattr(scalar, "value") else str(scalar.type)
 
 
 def _report_missing_end(

@@ -20,6 +20,7 @@ import pyarrow.json as pj
 
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType
 from omnigraph.write.decode.json_columns import NotPlain, Variant, json_schema, plain_column, variants
+from omnigraph.write.decode.json_numbers import are_exact
 from omnigraph.write.decode.json_text import Malformed, RecordReader, line_text, parse_line
 from omnigraph.write.decode.records import decode_records
 from omnigraph.write.rows.row_columns import working_schema
@@ -32,7 +33,7 @@ SMALLEST_BLOCK = 64
 PARSE_BLOCK_BYTES = 1 << 20
 """What one thread of Arrow's reader takes at a time."""
 
-_RECORD_KEYS = frozenset({"type", "edge", "from", "to", "data"})
+_RECORD_KEYS = frozenset({"type", "edge", "from", "to", "id", "data"})
 
 
 class _NotOneValue(Exception):
@@ -196,6 +197,8 @@ def _rows(type_: GraphType, variant: Variant, parsed: pa.Table, lines: _Lines, s
     if given.null_count or not pc.all(pc.equal(named, expected)).as_py():
         raise NotPlain
     columns = _flattened(parsed, "data")
+    if not are_exact(type_, columns, lines.text):
+        raise NotPlain
     arrays: list[pa.ChunkedArray] = []
     for column in working_schema(type_):
         if column.name in ("src", "dst"):
@@ -204,11 +207,20 @@ def _rows(type_: GraphType, variant: Variant, parsed: pa.Table, lines: _Lines, s
                 raise NotPlain
             arrays.append(end.cast(pa.string()))
         elif column.name == "id":
-            arrays.append(columns["id"].cast(pa.string()))
+            arrays.append(_ids(parsed["id"], columns["id"]))
         else:
             arrays.append(plain_column(type_.by_name[column.name].type, columns[column.name]))
     table = pa.table(arrays, schema=working_schema(type_))
     return Rows(type_.table_key, table, source, pa.array(lines.records), _mentioned(type_, table, lines.text))
+
+
+def _ids(beside: pa.ChunkedArray, inside: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The given ids, whether they stand beside `data` or in it."""
+    if beside.null_count == len(beside):
+        return inside.cast(pa.string())
+    if pc.any(pc.and_(pc.is_valid(beside), pc.is_valid(inside))).as_py():
+        raise NotPlain
+    return pc.coalesce(beside, inside)
 
 
 def _flattened(parsed: pa.Table, name: str) -> dict[str, pa.ChunkedArray]:

@@ -1,7 +1,7 @@
 """Records to rows, the slow and obvious way: one record, one value at a time. This is the meaning of a record.
 
 A record is `{"type": T, "data": {…}}` or `{"edge": T, "from": id, "to": id, "data": {…}}`. The order of keys is free,
-`data` may be left out, and a property may itself be called `type`.
+`data` may be left out, and a property may itself be called `type`. An `id` may stand beside `data` or in it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from omnigraph.write.validate.collector import Kind, ViolationCollector
 UNTYPED = "record"
 """What a violation names as its table when the record does not say one."""
 
-_NODE_KEYS = frozenset({"type", "data"})
-_EDGE_KEYS = frozenset({"edge", "from", "to", "data"})
+_NODE_KEYS = frozenset({"type", "id", "data"})
+_EDGE_KEYS = frozenset({"edge", "from", "to", "id", "data"})
 
 
 class RowsBuilder:
@@ -199,6 +199,11 @@ def _shape(
     if not isinstance(data, Mapping):
         _bad(report, f'"data" is an object, not {messages.show(data)}', type_.table_key)
         return None
+    if value.get("id") is not None:
+        if data.get("id") is not None:
+            _bad(report, 'the record has an "id" beside "data" and one in it; leave one out', type_.table_key)
+            return None
+        data = {**data, "id": value["id"]}
     return type_, data, ({} if is_node else {"src": value.get("from"), "dst": value.get("to")})
 
 
