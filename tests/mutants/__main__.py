@@ -1,7 +1,7 @@
 """`python -m tests.mutants`: change the product, run the tests, report what they did not notice.
 
-First record which tests call what: `python -m tests.mutants --record calls.jsonl`. Then `--calls calls.jsonl`. Without a
-recording the tests that lie beside a module are run, then those of the whole room, which takes long.
+First record which tests call what: `python -m tests.mutants --record calls.jsonl`. Then `--calls calls.jsonl`. Without
+a recording the tests that lie beside a module are run, then those of the whole room, which takes long.
 """
 
 from __future__ import annotations

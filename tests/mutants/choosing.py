@@ -39,7 +39,7 @@ class Recording:
         )
         stages: list[list[str]] = [[], []]
         spent = 0.0
-        for told in sorted(set(tests), key=lambda told: (told.seconds, told.test)):
+        for told in sorted(set(named.get(key, [])), key=lambda told: (told.seconds, told.test)):
             spent += told.seconds
             if spent > 11 * seconds and stages[0]:
                 break
