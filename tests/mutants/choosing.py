@@ -34,12 +34,10 @@ class Recording:
     def stages(self, module: Path, source: str, line: int, seconds: float) -> list[list[str]]:
         """Tests for a change at a line: first as many as take `seconds` together, then ten times as long."""
         place = _function_at(source, line)
-        tests = (
-            self._by_module.get(str(module), []) if place is None else self._by_function.get(f"{module}:{place}", [])
-        )
+        named, at = (self._by_module, f"{module}") if place is None else (self._by_function, f"{module}:{place}")
         stages: list[list[str]] = [[], []]
         spent = 0.0
-        for told in sorted(set(named.get(key, [])), key=lambda told: (told.seconds, told.test)):
+        for told in sorted(set(named.get(at, [])), key=lambda told: (told.seconds, told.test)):
             spent += told.seconds
             if spent > 11 * seconds and stages[0]:
                 break
