@@ -24,9 +24,9 @@ from pathlib import Path
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import create_store
 from omnigraph.spark import load_splits
-from omnigraph.spark.datasource import to_spark
+from omnigraph.spark.source.datasource import to_spark
 from omnigraph.spark.load import load
-from omnigraph.spark.session import spark_session
+from omnigraph.spark.session.session import spark_session
 
 uri, data = sys.argv[1:]
 load_splits.SMALLEST_SPLIT = 20_000

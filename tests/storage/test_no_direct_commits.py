@@ -47,7 +47,7 @@ NOT_LANCES_ALONE = {"create_branch", "drop_columns", "replace_schema_metadata"}
 """Names that Arrow tables or our own classes have too. Outside storage there is no Lance handle to call them on."""
 
 ALLOWED_IN_STORAGE = {
-    "cleanup_old_versions": {"history.py"},
+    "cleanup_old_versions": {"table_history.py"},
     "create_branch": {"forks.py"},
     "drop_columns": {"reading.py"},
 }

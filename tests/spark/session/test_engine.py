@@ -30,7 +30,7 @@ def test_auto_decides_by_input_and_by_tables_without_importing_pyspark() -> None
     code = """if True:
         import sys
         from omnigraph.config import override
-        from omnigraph.spark.engine import choose_engine
+        from omnigraph.spark.session.engine import choose_engine
         with override(spark_load_bytes=1000, spark_rows=500):
             assert choose_engine("auto", input_bytes=999, table_rows=499) == "local"
             assert choose_engine("auto", input_bytes=1000) == "spark"

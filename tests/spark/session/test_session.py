@@ -46,7 +46,7 @@ def test_spark_connect_is_refused_with_a_clear_message() -> None:
         """
         import sys
         from omnigraph.errors import SparkUnavailable
-        from omnigraph.spark.session import spark_session
+        from omnigraph.spark.session.session import spark_session
         try:
             spark_session("sc://somewhere:15002")
         except SparkUnavailable as error:
@@ -63,7 +63,7 @@ def test_without_java_nothing_is_started(tmp_path: Any) -> None:
         """
         import sys
         from omnigraph.errors import SparkUnavailable
-        from omnigraph.spark.session import spark_session
+        from omnigraph.spark.session.session import spark_session
         try:
             spark_session()
         except SparkUnavailable as error:
@@ -103,7 +103,7 @@ def test_a_built_session_is_quiet_and_takes_master_and_settings_from_the_environ
     ran = run_python(
         """
         import sys, os
-        from omnigraph.spark.session import spark_session
+        from omnigraph.spark.session.session import spark_session
         spark = spark_session(conf={"spark.driver.memory": "600m"})
         assert spark.sparkContext.master == "local[1]"
         assert spark.conf.get("spark.sql.shuffle.partitions") == "3", spark.conf.get("spark.sql.shuffle.partitions")
@@ -136,7 +136,7 @@ def test_a_master_that_cannot_be_had_is_one_clear_error() -> None:
         """
         import sys
         from omnigraph.errors import SparkUnavailable
-        from omnigraph.spark.session import spark_session
+        from omnigraph.spark.session.session import spark_session
         try:
             spark_session("nonsense://here", {"spark.driver.memory": "600m"})
         except SparkUnavailable as error:
