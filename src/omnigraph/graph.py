@@ -171,8 +171,8 @@ class Graph(Maintenance):
         """The tables and versions that a branch, commit, tag or manifest version publishes."""
         return self._store.snapshot(at, branch=branch or self._branch)
 
-    def entity(self, type: str, id: str, at: Target = None, *, branch: str | None = None) -> dict[str, Any] | None:
-        """One node or edge by its id, or None."""
+    def entity(self, type: str, id: Any, at: Target = None, *, branch: str | None = None) -> dict[str, Any] | None:
+        """One node or edge by its id, or by the value of its key (for several properties a list of them), or None."""
         from omnigraph.ledger.snapshots import entity
 
         return entity(self._store, type, id, at, branch or self._branch)

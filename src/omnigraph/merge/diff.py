@@ -17,6 +17,7 @@ from omnigraph.ledger.snapshots import find_type, table_of
 from omnigraph.ledger.values import Snapshot, TablePin
 from omnigraph.merge.changes import EntityChange, FieldPair, Op, TypeCount
 from omnigraph.merge.compare.candidates import CANDIDATES, collect_candidates
+from omnigraph.merge.compare.images import shown_row
 from omnigraph.merge.compare.relational import row_engine
 from omnigraph.merge.compare.row_differences import Side, changed_by_lineage, changes_sql, exact_changes, matched_fields
 from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
@@ -260,4 +261,5 @@ def _change(pair: TablePair, row: dict[str, Any]) -> EntityChange:
     old, new, type_ = row["before"], row["after"], pair.type
     shown = new or old
     endpoints = (shown["src"], shown["dst"]) if type_.kind == "edge" else None
-    return EntityChange(type_.kind, type_.name, row["id"], Op(row["op"]), old, new, endpoints, pair.fields)
+    before, after = shown_row(pair.left.type, old), shown_row(pair.right.type, new)
+    return EntityChange(type_.kind, type_.name, row["id"], Op(row["op"]), before, after, endpoints, pair.fields)

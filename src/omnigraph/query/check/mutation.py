@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from omnigraph.diagnostics import Span, did_you_mean
 from omnigraph.query import codes, ir, syntax
 from omnigraph.query.blobs import parse_blob
@@ -62,7 +65,7 @@ def _insert(statement: syntax.Insert, table: GraphType, scope: Scope) -> ir.Stat
         if _duplicate(item, given, scope):
             continue
         if isinstance(table, EdgeType) and name in _ENDS:
-            ends[name] = _assigned(item, STRING, False, scope)
+            ends[name] = _end(item, table.source if name == "from" else table.target, scope)
         elif name == "id":
             row_id = _row_id(item, table, scope)
         else:
@@ -73,6 +76,36 @@ def _insert(statement: syntax.Insert, table: GraphType, scope: Scope) -> ir.Stat
     if len(scope.problems.found) > before:
         return None
     return ir.Insert(table.table_key, tuple(assignments), ends.get("from"), ends.get("to"), row_id)
+
+
+def _end(item: syntax.PropertyValue, node: str, scope: Scope) -> ir.Expr | None:
+    """The end of an edge: an id, or the value of the node's key (for a key of several properties a list of them)."""
+    value = ExpressionChecker(scope, Place.ASSIGNED).value(item.value)
+    if value is None:
+        return None
+    found = scope.catalog.node(node)
+    key = [found.by_column[column].type for column in found.key] if found is not None else []
+    if isinstance(value, ir.Literal):
+        if value.value is not None and (_is_id(value.value) or _fits(value.value, key)):
+            return value
+    elif type_of(value) in (STRING, *(key if len(key) == 1 else ())):
+        return value
+    return _assigned(item, STRING, False, scope)
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def _fits(value: Any, key: Sequence[PropertyType]) -> bool:
+    """Whether a literal is a value of the key: a single one, or a list with one for each property."""
+    values = value if isinstance(value, tuple) else (value,)
+    if len(values) != len(key) or isinstance(value, tuple) != (len(key) > 1):
+        return False
+    try:
+        return all(isinstance(each, str) or typed(each, type_) for each, type_ in zip(values, key))
+    except Misfit:
+        return False
 
 
 def _row_id(item: syntax.PropertyValue, table: GraphType, scope: Scope) -> ir.Expr | None:

@@ -58,7 +58,7 @@ def variants(type_: GraphType, preferred: Variant | None) -> Iterator[Variant]:
 @lru_cache(maxsize=512)
 def json_schema(type_: GraphType, variant: Variant) -> pa.Schema:
     """What Arrow is to expect of a record of this type."""
-    fields = [pa.field("id", pa.string())]
+    fields = [] if "id" in type_.by_name else [pa.field("id", pa.string())]
     fields += [pa.field(p.name, _read_type(p.type, variant)) for p in type_.properties]
     own = [pa.field("id", pa.string()), pa.field("data", pa.struct(fields))]
     if not isinstance(type_, EdgeType):

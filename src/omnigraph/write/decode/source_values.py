@@ -16,6 +16,7 @@ import numpy as np
 
 from omnigraph.query.blobs import BASE64_MARK
 from omnigraph.schema.floats import NoFloat, as_float
+from omnigraph.schema.given_ids import IdForm, NoId
 from omnigraph.schema.literals import EPOCH, EPOCH_DATE, TOO_FINE, parse_date, parse_datetime
 from omnigraph.schema.types import FLOATS, INTEGERS, EnumType, ListType, PropertyType, Scalar, ScalarType, VectorType
 from omnigraph.write.decode.blob_sources import bytes_at
@@ -67,15 +68,14 @@ def to_value(type_: PropertyType, value: Any) -> Any:
             return [_item(scalar, item) for item in _items(value)]
 
 
-def to_id(value: Any) -> str | None:
-    """An id: text, or an integer by its decimal text (the id of a node whose key is that integer). Raises BadValue."""
+def to_id(form: IdForm, value: Any) -> str | None:
+    """The id that a value stands for: itself, or what the key makes of it. Raises BadValue."""
     if value is None:
         return None
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return _text(value)
+    try:
+        return form.take(value)
+    except NoId as problem:
+        raise BadValue(str(problem) or None) from None
 
 
 def _scalar(scalar: Scalar, value: Any) -> Any:

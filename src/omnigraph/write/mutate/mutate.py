@@ -22,7 +22,8 @@ from omnigraph.query.bind import bind_parameters
 from omnigraph.query.evaluate import evaluate
 from omnigraph.query.lower import compile_query
 from omnigraph.query.parse import parse_queries
-from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType
+from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType, column_title, property_column
+from omnigraph.schema.given_ids import IdForm, NoId, own_forms
 from omnigraph.write.committed import CommittedRows
 from omnigraph.write.mutate.blob_uris import read_blob_uri, with_blob_bytes
 from omnigraph.write.mutate.pending import MutationStaging, PendingTable
@@ -31,6 +32,7 @@ from omnigraph.write.rows.row_columns import working_schema
 from omnigraph.write.rows.row_ids import with_ids
 from omnigraph.write.rows.rows import Rows
 from omnigraph.write.stage_tables import stage_pending
+from omnigraph.write.validate import messages
 from omnigraph.write.validate.collector import ViolationCollector
 from omnigraph.write.validate.graph_rules import check_change
 from omnigraph.write.validate.key_changes import one_array
@@ -195,20 +197,37 @@ class _Run:
 
     def _rows(self, type_: GraphType, inserts: Sequence[ir.Insert]) -> Rows:
         columns: dict[str, list[pa.Array]] = {name: [] for name in working_schema(type_).names}
-        mentioned: dict[str, list[bool]] = {name: [] for name in type_.by_name}
+        mentioned: dict[str, list[bool]] = {name: [] for name in type_.by_column}
+        forms = own_forms(self._staging.catalog, type_)
         for insert in inserts:
-            given: dict[str, ir.Expr | None] = {a.property: a.value for a in insert.assignments}
+            given: dict[str, ir.Expr | None] = {property_column(a.property): a.value for a in insert.assignments}
             for name in mentioned:
                 mentioned[name].append(name in given)
-            given |= {"id": insert.id, "src": insert.source, "dst": insert.target}
+            own = {"id": insert.id, "src": insert.source, "dst": insert.target}
             for name, values in columns.items():
-                values.append(self._value(given.get(name), working_schema(type_).field(name).type))
+                if name in forms:
+                    values.append(self._id(own[name], forms[name]))
+                else:
+                    values.append(self._value(given.get(name), working_schema(type_).field(name).type))
         arrays = [pa.concat_arrays(values) for values in columns.values()]
         return Rows(
             type_.table_key,
             pa.table(arrays, schema=working_schema(type_)),
             mentioned={name: pa.array(mask) for name, mask in mentioned.items() if not all(mask)},
         )
+
+    def _id(self, expr: ir.Expr | None, form: IdForm) -> pa.Array:
+        """A given id, or what the key makes of a value of it."""
+        if expr is None:
+            return pa.nulls(1, pa.string())
+        if isinstance(expr, ir.Literal):
+            value = expr.value
+        else:
+            value = evaluate(expr, {}, self._params, self._now, 1)[0].as_py()
+        try:
+            return pa.array([None if value is None else form.take(value)], pa.string())
+        except NoId as problem:
+            raise BadRequest(f"{messages.show(value)} is no id: {problem}") from None
 
     def _value(self, expr: ir.Expr | None, type_: pa.DataType) -> pa.Array:
         if expr is None:
@@ -236,19 +255,19 @@ class _Run:
 
     def _update(self, update: ir.Update) -> None:
         type_ = self._staging.type(update.table_key)
-        assigned = {assignment.property for assignment in update.assignments}
+        assigned = {property_column(assignment.property) for assignment in update.assignments}
         fixed = sorted(assigned & {*type_.key, "id", "src", "dst"})
         if fixed:
             raise KeyConflict(
-                f"`{fixed[0]}` is part of what makes a {type_.name} itself and cannot be updated; delete the row and "
-                "insert a new one",
+                f"`{column_title(fixed[0])}` is part of what makes a {type_.name} itself and cannot be updated; delete "
+                "the row and insert a new one",
                 table_key=type_.table_key,
             )
         rows = self._staging.matching(update.table_key, update.predicate, self._params, self._now)
         if not rows.num_rows:
             return
         for assignment in update.assignments:
-            position = rows.schema.get_field_index(assignment.property)
+            position = rows.schema.get_field_index(property_column(assignment.property))
             field = rows.schema.field(position)
             value = self._value(assignment.value, field.type)
             rows = rows.set_column(position, field, value.take(pa.array([0] * rows.num_rows, pa.int64())))

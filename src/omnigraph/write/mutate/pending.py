@@ -112,7 +112,7 @@ class MutationStaging:
         touched = (
             None
             if bool((match < 0).any())
-            else {name for name in type_.by_name if name not in rows.mentioned or pc.any(rows.mentioned[name]).as_py()}
+            else {c for c in type_.by_column if c not in rows.mentioned or pc.any(rows.mentioned[c]).as_py()}
         )
         self.replace(rows.table_key, merged.table, touched)
 
