@@ -23,6 +23,31 @@ def test_a_product_that_is_too_large_is_refused_before_it_is_made():
     assert "more selective" in caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("order", "first"),
+    [
+        ("", [(0, 0), (0, 1), (0, 10)]),
+        ("order { $t.title desc }", [(0, 999), (1, 999), (10, 999)]),
+        ("order { $p.name desc, $t.title }", [(999, 0), (999, 1), (999, 10)]),
+        ("order { $p.active, $t.title desc }", [(0, 999), (1, 999), (10, 999)]),
+        ("order { $p.name = $t.title desc }", [(0, 0), (0, 1), (0, 10)]),
+    ],
+)
+def test_a_product_with_a_limit_stops_early(order, first):
+    text = f"match {{ $p: Person  $t: Team }} return {{ $p.name as p, $t.title as t }} {order} limit 3"
+    found = run(MANY, text, memory_limit=30_000_000)
+    assert [(row["p"], row["t"]) for row in found] == [(f"p{p}", f"t{t}") for p, t in first]
+
+
+def test_a_product_of_three_with_a_condition_and_a_limit_stops_early():
+    text = (
+        "match { $p: Person  $t: Team  $q: Person  $q.name > $p.name  not { $p memberOf $t } } "
+        "return { $p.name as p, $t.title as t, $q.name as q } limit 2"
+    )
+    found = run(MANY, text, memory_limit=60_000_000)
+    assert [tuple(row.values()) for row in found] == [("p0", "t0", "p1"), ("p0", "t0", "p10")]
+
+
 @pytest.mark.parametrize("mode", ["csr", "indexed"])
 def test_an_expansion_that_is_too_large_is_refused(mode):
     names = [f"p{n}" for n in range(200)]
