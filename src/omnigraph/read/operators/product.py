@@ -71,7 +71,7 @@ def first_rows(
         leading += 1
     found: Frame | None = None
     for unit in _stretches(run, parts[lead], keys[:leading], prod(part.length for part in others)):
-        run.cancel.check()
+        run.stop.check()
         wanted = count - (0 if found is None else found.length)
         if unit.equal:
             rows = first_rows(run, [unit.rows, *others], keys[leading:], wanted, kept)
@@ -92,7 +92,7 @@ def _best_rows(
     stretch = max(1, STRETCH // max(prod(part.length for part in others), 1))
     found: Frame | None = None
     for start in range(0, parts[longest].length, stretch):
-        run.cancel.check()
+        run.stop.check()
         unit = parts[longest].slice(start, min(start + stretch, parts[longest].length))
         rows = kept(_joined(run, [unit, *others]))
         found = _sorted(run, rows if found is None else found.append(rows), keys, count)
