@@ -1,25 +1,17 @@
-"""Grouping and aggregates.
-
-Sums do not depend on the order of rows: integers are added exactly, and floats in pieces that add up without
-rounding. So two plans of one query give the same bits.
-"""
+"""Grouping: which rows belong together. What the aggregates of a group are is `query/evaluate/aggregates.py`."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.query import ir
+from omnigraph.query.evaluate.aggregates import aggregate
 from omnigraph.read.arrays import Codes, combined, distinct_codes, factorize
 from omnigraph.read.arrow_types import result_type
 from omnigraph.read.frame import ComputedColumn, EntityCodes, Frame
-from omnigraph.read.ordering import is_null, order_codes
+from omnigraph.read.ordering import order_codes
 from omnigraph.read.running import Run
-
-LEVELS = 3
-EXACT = 2**53
-"""Integers up to here are exact as 64-bit floats."""
 
 
 def group(run: Run, frame: Frame, operator: ir.GroupBy) -> Frame:
@@ -31,10 +23,9 @@ def group(run: Run, frame: Frame, operator: ir.GroupBy) -> Frame:
     sample = frame.take(first) if operator.keys else frame
     for key in operator.keys:
         columns[key.name] = _key_values(run, sample, key)
-    sizes = np.bincount(numbers, minlength=count) if frame.length else np.zeros(count, dtype=np.int64)
     for column in operator.aggregates:
         assert isinstance(column.expr, ir.Aggregate)
-        columns[column.name] = _aggregate(run, frame, column.expr, column, numbers, sizes, count)
+        columns[column.name] = _aggregate(run, frame, column.expr, column, numbers, count)
     # An entity that is a key is the same in all rows of its group, so it stays bound.
     bound = {key.expr.var: sample.bindings[key.expr.var] for key in operator.keys if isinstance(key.expr, ir.Entity)}
     return Frame(count, bound, columns)
@@ -73,91 +64,10 @@ def _key_values(run: Run, sample: Frame, key: ir.Column) -> ComputedColumn:
     return run.evaluate(key.expr, sample)
 
 
-def _aggregate(
-    run: Run, frame: Frame, aggregate: ir.Aggregate, column: ir.Column, numbers: Codes, sizes: Codes, count: int
-) -> pa.Array:
-    function = aggregate.function
-    if isinstance(aggregate.arg, ir.Entity):
+def _aggregate(run: Run, frame: Frame, wanted: ir.Aggregate, column: ir.Column, numbers: Codes, count: int) -> pa.Array:
+    type_ = result_type(column.type, None)
+    if isinstance(wanted.arg, ir.Entity) and not wanted.distinct and not wanted.arg.nullable:
+        sizes = np.bincount(numbers, minlength=count) if frame.length else np.zeros(count, dtype=np.int64)
         return pa.array(sizes, pa.int64())
-    values = combined(run.evaluate(aggregate.arg, frame))
-    if values.null_count:
-        present = ~is_null(values)
-        values, numbers = values.drop_null(), numbers[present]
-        sizes = np.bincount(numbers, minlength=count)
-    if function is ir.AggregateFunction.COUNT:
-        return pa.array(sizes, pa.int64())
-    empty = sizes == 0
-    if function in (ir.AggregateFunction.SUM, ir.AggregateFunction.AVG):
-        sums = group_sums(values, numbers, count)
-        if function is ir.AggregateFunction.AVG:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                sums = sums / sizes
-        return pa.array(sums, pa.float64(), mask=empty)
-    return _extreme(values, numbers, count, empty, column, largest=function is ir.AggregateFunction.MAX)
-
-
-def group_sums(values: pa.Array, numbers: Codes, count: int) -> npt.NDArray[np.float64]:
-    """The sum of each group as a 64-bit float, whatever the order of rows."""
-    plain = np.asarray(values.to_numpy(zero_copy_only=False))
-    if len(plain) == 0:
-        return np.zeros(count)
-    if plain.dtype.kind in "iu":
-        largest = max(abs(int(plain.max())), abs(int(plain.min())))
-        if largest * len(plain) < EXACT:
-            return np.bincount(numbers, weights=plain, minlength=count).astype(np.float64)
-        totals = [0] * count
-        for number, value in zip(numbers.tolist(), plain.tolist(), strict=True):
-            totals[number] += value
-        return np.array([float(total) for total in totals])
-    plain = plain.astype(np.float64)
-    finite = np.isfinite(plain)
-    if not finite.all():
-        infinite = np.bincount(numbers[~finite], weights=plain[~finite], minlength=count)
-        return infinite + _float_sums(plain[finite], numbers[finite], count)
-    return _float_sums(plain, numbers, count)
-
-
-def _float_sums(values: npt.NDArray[np.float64], numbers: Codes, count: int) -> npt.NDArray[np.float64]:
-    """Sums that do not depend on the order of rows, nor on what is in other groups.
-
-    Each value is cut into pieces on a grid of its group, coarse to fine. Pieces of one grid add up without rounding, in
-    any order; three grids hold more digits than a float does.
-    """
-    largest = np.zeros(count)
-    np.maximum.at(largest, numbers, np.abs(values))
-    sizes = np.bincount(numbers, minlength=count)
-    width = 52 - np.frexp(np.maximum(sizes, 2).astype(np.float64))[1]
-    exponents = np.frexp(largest)[1]
-    sums = np.zeros(count)
-    rest = values
-    for _ in range(LEVELS):
-        exponents = exponents - width
-        steps = np.rint(_scaled(rest, -exponents, numbers))
-        sums += np.ldexp(np.bincount(numbers, weights=steps, minlength=count), exponents)
-        rest = rest - _scaled(steps, exponents, numbers)
-        if not rest.any():
-            break
-    return sums
-
-
-def _scaled(values: npt.NDArray[np.float64], exponents: Codes, numbers: Codes) -> npt.NDArray[np.float64]:
-    """Each value times two to the power of its group's exponent."""
-    if bool(np.all(exponents == exponents[0])):
-        return np.asarray(np.ldexp(values, exponents[0]))
-    if int(np.abs(exponents).max()) < 1000:
-        return np.asarray(values * np.ldexp(1.0, exponents)[numbers])
-    return np.asarray(np.ldexp(values, exponents[numbers]))
-
-
-def _extreme(
-    values: pa.Array, numbers: Codes, count: int, empty: np.ndarray, column: ir.Column, *, largest: bool
-) -> pa.Array:
-    if len(values) == 0:
-        return pa.nulls(count, result_type(column.type, None))
-    ranks = order_codes(values)
-    order = np.lexsort((ranks, numbers))
-    groups, starts = np.unique(numbers[order], return_index=True)
-    ends = np.append(starts[1:], len(order))
-    chosen = np.zeros(count, dtype=np.int64)
-    chosen[groups] = order[(ends - 1) if largest else starts]
-    return values.take(pa.array(chosen, mask=empty))
+    values = combined(run.evaluate(wanted.arg, frame))
+    return aggregate(wanted, values, numbers, count, type_)
