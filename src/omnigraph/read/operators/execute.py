@@ -117,6 +117,8 @@ def _upper(run: Run, frame: Frame, operator: ir.Operator, limit: int | None, top
 def _limit(run: Run, plan: Plan) -> int | None:
     for operator in plan.upper:
         if isinstance(operator, ir.Limit):
+            if operator.count is None:
+                return None
             count = run.constant(operator.count)
             if not isinstance(count, int) or isinstance(count, bool) or count < 0:
                 raise BadRequest(f"limit must be a non-negative whole number and is {count!r}")
