@@ -15,4 +15,38 @@
 Aggregates over groups of rows are in `aggregates`.
 """
 
-__all__ = ["aggregates", "comparisons", "sums"]
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.query import ir
+from omnigraph.query.evaluate.expressions import Columns, Evaluation
+
+__all__ = ["Columns", "aggregates", "evaluate", "matching_rows"]
+
+
+def evaluate(
+    expr: ir.Expr,
+    columns: Columns,
+    params: Mapping[str, Any],
+    now: datetime.datetime,
+    length: int,
+) -> pa.Array:
+    """The value of an expression for each of `length` rows. `params` are values as `bind_parameters` gives them."""
+    return Evaluation(columns, params, now, length).array(expr)
+
+
+def matching_rows(
+    predicate: ir.Expr,
+    columns: Columns,
+    params: Mapping[str, Any],
+    now: datetime.datetime,
+    length: int,
+) -> pa.Array:
+    """For each row whether the predicate is true: a Boolean array without nulls."""
+    return pc.fill_null(evaluate(predicate, columns, params, now, length), False)
