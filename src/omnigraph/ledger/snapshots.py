@@ -25,19 +25,23 @@ if TYPE_CHECKING:
 Target = str | int | None
 
 
-def resolve(store: GraphStore, target: Target = None, branch: str = MAIN) -> Snapshot:
-    """The snapshot that `target` names.
+def resolve(store: GraphStore, target: Target = None, branch: str = MAIN, operation: str = "snapshot") -> Snapshot:
+    """The snapshot that `target` names. `operation` is what a refusal says was tried.
 
     None is the head of `branch`, a number a manifest version of it, a text the name of a branch or a tag, a commit id,
     or a manifest version written out.
     """
     if target is None:
-        return of_branch(store, store.branch(branch))
+        return of_branch(store, store.branch(branch, operation))
     if isinstance(target, int):
-        return of_version(store, store.branch(branch), target)
+        return of_version(store, store.branch(branch, operation), target)
+    if not isinstance(target, str):
+        raise BadRequest(
+            f"{operation}: a target is a branch, a tag, a commit id or a manifest version, not {type(target).__name__}"
+        )
     if is_commit_id(target):
         return of_commit(store, get_commit(store, target.upper()))
-    refuse_system_name(target, "snapshot")
+    refuse_system_name(target, operation)
     ref = store.refs.get(target)
     if ref is not None:
         return of_branch(store, ref)
@@ -45,7 +49,7 @@ def resolve(store: GraphStore, target: Target = None, branch: str = MAIN) -> Sna
     if tag is not None:
         return of_commit(store, get_commit(store, tag.graph_commit_id))
     if target.isdigit():
-        return of_version(store, store.branch(branch), int(target))
+        return of_version(store, store.branch(branch, operation), int(target))
     known = [*store.refs.names(), *(tag.name for tag in store.refs.tags())]
     raise NotFound(f"`{target}` is no branch, tag or commit of this graph{_suggestion(target, known)}", target=target)
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.config import settings
 from omnigraph.diagnostics import did_you_mean
@@ -70,6 +71,10 @@ class GraphStore:
         self.after_commit: list[Callable[[WriteIntent], None]] = []
         self.on_close: list[Callable[[], None]] = []
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is pickled with a value that reads from the graph, such as a difference: it is opened again, to read.
+        return partial(open_store, read_only=True), (self.uri,)
+
     def catalog(self, digest: str) -> Catalog:
         """The compiled schema of that digest; immutable and cached."""
         return self.schemas.get(digest)[1]
@@ -83,9 +88,9 @@ class GraphStore:
             raise NotFound(f"there is no branch `{name}`{f'; {hint}' if hint else ''}", branch=name)
         return ref
 
-    def snapshot(self, target: snapshots.Target = None, *, branch: str = MAIN) -> Snapshot:
+    def snapshot(self, target: snapshots.Target = None, *, branch: str = MAIN, operation: str = "snapshot") -> Snapshot:
         """The state that `target` names: None | branch | commit id | tag | manifest version of `branch`."""
-        return snapshots.resolve(self, target, branch)
+        return snapshots.resolve(self, target, branch, operation)
 
     def complete_log(self) -> int:
         """Put what a crash kept out of the commit log into it, from the manifest; how many commits that were."""

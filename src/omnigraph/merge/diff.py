@@ -21,6 +21,7 @@ from omnigraph.merge.engine import row_engine
 from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
 from omnigraph.merge.rows import Side, changed_by_lineage, changes_sql, exact_changes, matched_fields
 from omnigraph.merge.schema_history import with_first_defaults
+from omnigraph.notebook import html_table
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.values import TableVersion
@@ -59,7 +60,7 @@ class DiffFilter:
         return cls(frozenset(kinds or ()), frozenset(types or ()), frozenset(ops or ()))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Diff:
     """The difference between two states: iterate for the changes, as often as needed; nothing is kept."""
 
@@ -75,6 +76,14 @@ class Diff:
     def summary(self) -> tuple[TypeCount, ...]:
         """How many entities of each type differ, by operation."""
         return summary(self.store, self.left, self.right, self.only, self.placement)
+
+    def __repr__(self) -> str:
+        left, right = (f"{s.branch.name} at {s.head.graph_commit_id}" for s in (self.left, self.right))
+        return f"<Diff from {left} to {right}: iterate for the changes, summary() for the counts>"
+
+    def _repr_html_(self) -> str:
+        rows = [(count.table_key, count.inserts, count.updates, count.deletes) for count in self.summary()]
+        return html_table(("table", "inserts", "updates", "deletes"), rows, repr(self).partition(":")[0].strip("<"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ class ColumnMapping:
     def resolve(self, names: Sequence[str]) -> dict[str, str]:
         """Property (or `id`, `src`, `dst`) to column. Raises BadRequest for columns that mean nothing."""
         wanted = working_schema(self.type).names
+        self._refuse_missing_ends(names)
         found: dict[str, str] = {}
         for name in names:
             found_target = self.columns.get(name) or self._end(name, names) or name
@@ -49,16 +50,26 @@ class ColumnMapping:
             if found_target in found:
                 raise BadRequest(f"the columns `{found[found_target]}` and `{name}` are both `{found_target}`")
             found[found_target] = name
-        missing = [end for end in ("src", "dst") if isinstance(self.type, EdgeType) and end not in found]
-        if missing:
-            raise BadRequest(
-                f"no column gives the `{missing[0]}` of {self.type.name} edges; there are {', '.join(names)}. "
-                "Name it with src=… or dst=… (--src, --dst)"
-            )
         unknown = [name for name in self.columns if name not in names]
         if unknown:
             raise BadRequest(f"the mapping names the column `{unknown[0]}`, which is not there")
         return found
+
+    def _refuse_missing_ends(self, names: Sequence[str]) -> None:
+        """Before anything else is said of the columns of edges: which of them are their ends."""
+        if not isinstance(self.type, EdgeType):
+            return
+        for end, given in (("src", self.src), ("dst", self.dst)):
+            if given is not None and given not in names:
+                raise BadRequest(f"{end} names the column `{given}`, which is not there; there are {', '.join(names)}")
+        ends = {self.columns.get(name) or self._end(name, names) or name for name in names}
+        missing = [end for end in ("src", "dst") if end not in ends]
+        if missing:
+            arguments, options = "=… and ".join(missing), " and --".join(missing)
+            raise BadRequest(
+                f"no column gives the `{missing[0]}` of {self.type.name} edges; there are {', '.join(names)}. "
+                f"Name it with {arguments}=… (--{options})"
+            )
 
     def _end(self, name: str, names: Sequence[str]) -> str | None:
         if not isinstance(self.type, EdgeType):
