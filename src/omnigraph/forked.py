@@ -25,9 +25,14 @@ def opened_here() -> int:
     return here
 
 
+def is_here(made_in: int) -> bool:
+    """Whether this is the process that made a handle."""
+    return os.getpid() == made_in
+
+
 def refuse_in_child(made_in: int) -> None:
     """Refuse a handle that another process made."""
-    if os.getpid() != made_in:
+    if not is_here(made_in):
         raise BadRequest(f"this graph was opened in process {made_in}, and this process was forked from it. {_ADVICE}")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from omnigraph.choices import Engine, ExportFormat, Mode, Strategy, Time
 from omnigraph.engines import engine_for_load, engine_for_tables, row_placement
 from omnigraph.errors import BadRequest
-from omnigraph.forked import opened_here, refuse_in_child
+from omnigraph.forked import is_here, opened_here, refuse_in_child
 from omnigraph.graph_groups import BranchGroup, MaintenanceGroup, SchemaGroup
 from omnigraph.graph_maintenance import Maintenance
 from omnigraph.query.cache import CacheKey, QueryCache
@@ -88,7 +88,8 @@ def _opened_again(uri: str, read_only: bool, branch: str, actor: str | None) -> 
 class Graph(Maintenance):
     """An open graph, bound to a branch. Safe to share between threads; close it, or use it as a context manager.
 
-    What it can do is also there in groups: `g.branches`, `g.tags`, `g.schema`, `g.maintenance`.
+    What it can do is also there in groups: `g.branches`, `g.tags`, `g.schema`, `g.maintenance`. Every method takes an
+    `actor`, which wins over the handle's: writes are recorded for it, and a policy asks for it wherever one is installed.
     """
 
     def __init__(self, store: GraphStore, *, branch: str = "main", actor: str | None = None) -> None:
@@ -153,10 +154,10 @@ class Graph(Maintenance):
 
     def close(self) -> None:
         """Finish the upkeep of tables with many small writes and release caches. Writes are finished long before."""
-        if opened_here() == self._process:
+        if is_here(self._process):
             self._opened.close()
 
-    def refresh(self) -> RecoveryReport:
+    def refresh(self, *, actor: str | None = None) -> RecoveryReport:
         """See what other processes published, and finish what a crashed writer left where that is possible now."""
         from omnigraph.ledger.recovery import RecoveryReport, heal
 
@@ -227,11 +228,13 @@ class Graph(Maintenance):
         catalog = self._store.catalog(snapshot.schema_digest)
         return explain_query(self._store, snapshot, catalog, compiled, values, analyze=analyze)
 
-    def snapshot(self, at: Target = None, *, branch: str | None = None) -> Snapshot:
+    def snapshot(self, at: Target = None, *, branch: str | None = None, actor: str | None = None) -> Snapshot:
         """The tables and versions that a branch, commit, tag or manifest version publishes."""
         return self._state("snapshot", at, branch)
 
-    def entity(self, type: str, id: str, at: Target = None, *, branch: str | None = None) -> dict[str, Any] | None:
+    def entity(
+        self, type: str, id: str, at: Target = None, *, branch: str | None = None, actor: str | None = None
+    ) -> dict[str, Any] | None:
         """One node or edge by its id, or None: `@id` (`@src`, `@dst`) and every property but blobs and vectors."""
         from omnigraph.ledger.snapshots import entity
 
@@ -273,7 +276,13 @@ class Graph(Maintenance):
         return export_graph(self._store, str(path), **options)
 
     def to_spark(
-        self, type: str, *, columns: Sequence[str] | None = None, at: Target = None, branch: str | None = None
+        self,
+        type: str,
+        *,
+        columns: Sequence[str] | None = None,
+        at: Target = None,
+        branch: str | None = None,
+        actor: str | None = None,
     ) -> Any:
         """The rows of one type at one snapshot as a Spark DataFrame. Blobs come only when named in `columns`."""
         from omnigraph.spark.datasource import to_spark
@@ -361,15 +370,17 @@ class Graph(Maintenance):
 
     # --- the schema ------------------------------------------------------------------------------------------------
 
-    def catalog(self, at: Target = None) -> Catalog:
+    def catalog(self, at: Target = None, *, actor: str | None = None) -> Catalog:
         """The compiled schema of a snapshot."""
         return self._store.catalog(self.snapshot(at).schema_digest)
 
-    def schema_source(self, at: Target = None) -> str:
+    def schema_source(self, at: Target = None, *, actor: str | None = None) -> str:
         """The schema text of a snapshot, as it was accepted."""
         return self._store.schemas.get(self.snapshot(at).schema_digest)[0]
 
-    def plan_schema(self, source: str | PathLike[str], *, allow_data_loss: bool = False) -> MigrationPlan:
+    def plan_schema(
+        self, source: str | PathLike[str], *, allow_data_loss: bool = False, actor: str | None = None
+    ) -> MigrationPlan:
         """The steps from the accepted schema to another one. Changes nothing."""
         from omnigraph.write.schema_apply import plan_schema
 
@@ -389,11 +400,11 @@ class Graph(Maintenance):
 
     # --- history and branches --------------------------------------------------------------------------------------
 
-    def head(self, branch: str | None = None) -> GraphCommit:
+    def head(self, branch: str | None = None, *, actor: str | None = None) -> GraphCommit:
         """The newest commit of a branch."""
         return self._state("head", None, branch).head
 
-    def commit(self, id: str) -> GraphCommit:
+    def commit(self, id: str, *, actor: str | None = None) -> GraphCommit:
         """One commit by its id."""
         from omnigraph.ledger.snapshots import get_commit
 
@@ -407,6 +418,7 @@ class Graph(Maintenance):
         *,
         since: Time | None = None,
         until: Time | None = None,
+        actor: str | None = None,
     ) -> History:
         """The commits that a branch can reach, newest first. `since` and `until` are aware datetimes, or ISO text."""
         from omnigraph.ledger.completion import known_history
@@ -420,11 +432,11 @@ class Graph(Maintenance):
         head = state.head.graph_commit_id
         return History(self._store.commits.log(head, actor=by, since=first, until=last, limit=limit))
 
-    def recoveries(self) -> list[RecoveryRecord]:
+    def recoveries(self, *, actor: str | None = None) -> list[RecoveryRecord]:
         """What recovery did, oldest first: one record for each unfinished write that was resolved."""
         return self._store.audit.list()
 
-    def branch_list(self) -> list[str]:
+    def branch_list(self, *, actor: str | None = None) -> list[str]:
         """The names of the public branches, sorted. `g.branches.list()` has who made them, when and from where."""
         return [ref.name for ref in self.branches.list()]
 
@@ -495,6 +507,7 @@ class Graph(Maintenance):
         types: Collection[str] | None = None,
         ops: Collection[str] | None = None,
         engine: Engine = "auto",
+        actor: str | None = None,
     ) -> Diff:
         """What differs between two targets: iterate for the changes, `summary()` for the counts. Streams."""
         from omnigraph.merge.diff import Diff, DiffFilter
@@ -511,6 +524,7 @@ class Graph(Maintenance):
         types: Collection[str] | None = None,
         ops: Collection[str] | None = None,
         limit: int | None = None,
+        actor: str | None = None,
     ) -> Page:
         """The change feed of a branch: one block per commit, and a cursor to go on from.
 
@@ -522,13 +536,13 @@ class Graph(Maintenance):
         ref = self._store.branch(branch or self._branch, "changes")
         return changes(self._store, ref, since, only=DiffFilter.of(kinds, types, ops), limit=limit)
 
-    def commit_changes(self, id: str) -> Iterator[EntityChange]:
+    def commit_changes(self, id: str, *, actor: str | None = None) -> Iterator[EntityChange]:
         """What one commit changed against its first parent."""
         from omnigraph.merge.feed import commit_changes
 
         return commit_changes(self._store, self.commit(id))
 
-    def sync_branch(self, name: str | None = None) -> GraphCommit:
+    def sync_branch(self, name: str | None = None, *, actor: str | None = None) -> GraphCommit:
         """Bind this handle to a branch (by default its own) as it is now, and return its newest commit."""
         wanted = name or self._branch
         head = self._state("sync branch", None, wanted).head

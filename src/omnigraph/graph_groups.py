@@ -28,7 +28,7 @@ class BranchGroup(Group):
         self.diff = graph.diff
         self.sync = graph.sync_branch
 
-    def list(self) -> list[BranchRef]:
+    def list(self, *, actor: str | None = None) -> list[BranchRef]:
         """The public branches, sorted by name, with who made them, when and from where."""
         from omnigraph.ledger.branches import list_branches
 

@@ -102,7 +102,7 @@ class Maintenance:
             actor=actor or self._actor,
         )
 
-    def verify(self) -> VerifyReport:
+    def verify(self, *, actor: str | None = None) -> VerifyReport:
         """Read everything and check it: pins, row counts, ids, endpoints, history, leftovers. Changes nothing."""
         from omnigraph.maintain.verify import verify
 

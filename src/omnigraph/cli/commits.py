@@ -23,7 +23,9 @@ def register(app: typer.Typer) -> None:
 @graph_command(commit, "list", branch=True)
 def list_(
     call: Call,
-    filter: Annotated[list[str] | None, typer.Option("--filter", help="actor=NAME, since=TIME or until=TIME (ISO, in UTC).")] = None,
+    filter: Annotated[
+        list[str] | None, typer.Option("--filter", help="actor=NAME, since=TIME or until=TIME (ISO, in UTC).")
+    ] = None,
     limit: Annotated[int | None, typer.Option("--limit", "-n", help="At most so many.", min=0)] = None,
     dag: Annotated[
         bool, typer.Option("--dag", "--graph", help="Draw the history. A switch without a value: the URI stands alone.")

@@ -45,7 +45,7 @@ class Tags:
             )
         return tag
 
-    def list(self) -> list[TagRef]:
+    def list(self, *, actor: str | None = None) -> list[TagRef]:
         """All tags, sorted by name."""
         return self._store.refs.tags()
 
