@@ -89,7 +89,7 @@ class Graph(Maintenance):
     """An open graph, bound to a branch. Safe to share between threads; close it, or use it as a context manager.
 
     What it can do is also there in groups: `g.branches`, `g.tags`, `g.schema`, `g.maintenance`. Every method takes an
-    `actor`, which wins over the handle's: writes are recorded for it, and a policy asks for it wherever one is installed.
+    `actor`, which wins over the handle's: writes are recorded for it, and a policy asks for it where one is installed.
     """
 
     def __init__(self, store: GraphStore, *, branch: str = "main", actor: str | None = None) -> None:
@@ -236,7 +236,7 @@ class Graph(Maintenance):
         self, type: str, id: str, at: Target = None, *, branch: str | None = None, actor: str | None = None
     ) -> dict[str, Any] | None:
         """One node or edge by its id, or None: `@id` (`@src`, `@dst`) and every property but blobs and vectors."""
-        from omnigraph.ledger.snapshots import entity
+        from omnigraph.read.entities import entity
 
         for what, value in (("type", type), ("id", id)):
             if not isinstance(value, str):

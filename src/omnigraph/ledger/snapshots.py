@@ -6,7 +6,9 @@ recorded with the commit in the log stand in for it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, HistoryGap, NotFound
@@ -117,27 +119,25 @@ def get_commit(store: GraphStore, commit_id: str) -> GraphCommit:
     return found
 
 
-def entity(
+def entity_row(
     store: GraphStore, type_name: str, entity_id: str, at: Target = None, branch: str = MAIN
-) -> dict[str, Any] | None:
-    """One node or edge by type and id at a target, or None. Reads the manifest and one row of one table.
+) -> tuple[GraphType, pa.Table]:
+    """The row of one node or edge by type and id at a target, or no row, and its type. Reads one row of one table.
 
     `type_name` is the name of a node or edge type, or a table key (`edge:Knows`). Blobs come as Lance's descriptors.
     """
-    snapshot = resolve(store, at, branch)
+    snapshot = resolve(store, at, branch, "entity")
     graph_type = find_type(store.catalog(snapshot.schema_digest), type_name)
     pin = snapshot.tables.get(graph_type.table_key)
     if pin is None:
-        return None
+        return graph_type, pa.table({})
     try:
-        rows = store.tables.take_ids(table_of(pin), [entity_id])
+        return graph_type, store.tables.take_ids(table_of(pin), [entity_id])
     except TableNotFound:
         raise HistoryGap(
             f"the version of {pin.table_key} at commit {snapshot.head.graph_commit_id} has been removed by cleanup",
             graph_commit_id=snapshot.head.graph_commit_id,
         ) from None
-    found = rows.to_pylist()
-    return found[0] if found else None
 
 
 def find_type(catalog: Catalog, name: str) -> GraphType:

@@ -23,6 +23,7 @@ from omnigraph.merge.rows import Side, changed_by_lineage, changes_sql, exact_ch
 from omnigraph.merge.schema_history import with_first_defaults
 from omnigraph.notebook import html_table
 from omnigraph.schema.catalog import Catalog, GraphType
+from omnigraph.schema.entities import hidden_properties
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.values import TableVersion
 
@@ -269,4 +270,5 @@ def _change(pair: TablePair, row: dict[str, Any]) -> EntityChange:
     old, new, type_ = row["before"], row["after"], pair.type
     shown = new or old
     endpoints = (shown["src"], shown["dst"]) if type_.kind == "edge" else None
-    return EntityChange(type_.kind, type_.name, row["id"], Op(row["op"]), old, new, endpoints, pair.fields)
+    hidden = hidden_properties(pair.left.type) | hidden_properties(pair.right.type)
+    return EntityChange(type_.kind, type_.name, row["id"], Op(row["op"]), old, new, endpoints, pair.fields, hidden)
