@@ -15,18 +15,67 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from omnigraph import aio, errors
+    from omnigraph.errors import OmniGraphError
     from omnigraph.graph import Graph, init, open
+    from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot
+    from omnigraph.merge.changes import EntityChange
+    from omnigraph.merge.diff import Diff
+    from omnigraph.merge.merge import MergeResult
+    from omnigraph.read.result import Result
+    from omnigraph.schema.catalog import Catalog
+    from omnigraph.write.results import LoadResult, MutationResult
 
-__all__ = ["Graph", "errors", "init", "open"]
+    __version__: str
 
-_HOMES = {"Graph": "omnigraph.graph", "init": "omnigraph.graph", "open": "omnigraph.graph"}
+__all__ = [
+    "BranchRef",
+    "Catalog",
+    "Diff",
+    "EntityChange",
+    "Graph",
+    "GraphCommit",
+    "LoadResult",
+    "MergeResult",
+    "MutationResult",
+    "OmniGraphError",
+    "Result",
+    "Snapshot",
+    "__version__",
+    "aio",
+    "errors",
+    "init",
+    "open",
+]
+
+_HOMES = {
+    "BranchRef": "ledger.values",
+    "Catalog": "schema.catalog",
+    "Diff": "merge.diff",
+    "EntityChange": "merge.changes",
+    "Graph": "graph",
+    "GraphCommit": "ledger.values",
+    "LoadResult": "write.results",
+    "MergeResult": "merge.merge",
+    "MutationResult": "write.results",
+    "OmniGraphError": "errors",
+    "Result": "read.result",
+    "Snapshot": "ledger.values",
+    "init": "graph",
+    "open": "graph",
+}
+"""Where each public name lives; it is imported when it is first asked for."""
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    if name == "errors":
-        return import_module("omnigraph.errors")
+        return getattr(import_module(f"omnigraph.{_HOMES[name]}"), name)
+    if name in ("aio", "errors"):
+        return import_module(f"omnigraph.{name}")
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("omnigraph")
     raise AttributeError(f"module 'omnigraph' has no attribute {name!r}")
 
 

@@ -7,6 +7,7 @@ part of a format on disk are plain constants below: changing them is a migration
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import re
 import threading
@@ -28,7 +29,19 @@ _UNITS_OF_SIZE: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30
 
 
 def _whole(text: str) -> int:
+    if not re.fullmatch(r"[+-]?\d+", text):
+        raise ValueError(f"`{text}` is not a whole number")
     return int(text)
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"`{text}` is not a number")
+    return value
 
 
 def parse_duration(text: str) -> float:
@@ -126,7 +139,7 @@ class Settings:
     spark_rows: int = _from_environment(50_000_000, "OMNIGRAPH_SPARK_ROWS", _whole)
     """From this many rows in the touched tables on, `auto` merges, diffs and queries on Spark."""
 
-    spark_active_factor: float = _from_environment(0.1, "OMNIGRAPH_SPARK_ACTIVE_FACTOR", float)
+    spark_active_factor: float = _from_environment(0.1, "OMNIGRAPH_SPARK_ACTIVE_FACTOR", _number)
     """Both thresholds are multiplied by this when a Spark session is already active in the process."""
 
     blob_uris: str = _from_environment("data,file,s3", "OMNIGRAPH_BLOB_URIS", _schemes)

@@ -21,6 +21,10 @@ class Span:
     column: int
 
 
+UNNAMED = "<input>"
+"""What a text is called that came from no file."""
+
+
 class Severity(StrEnum):
     """Only errors fail."""
 
@@ -39,7 +43,7 @@ class Diagnostic:
     severity: Severity = Severity.ERROR
     hint: str | None = None
 
-    def render(self, source: str, filename: str = "<input>") -> str:
+    def render(self, source: str, filename: str = UNNAMED) -> str:
         """The finding as a compiler prints it: place, code, message, the line and a caret under the span."""
         row, column = self.span.line, self.span.column
         text, column = _window(_line_at(source, self.span.start), column)
@@ -95,7 +99,7 @@ class LanguageError(OmniGraphError):
 
     kind = "parse"
 
-    def __init__(self, diagnostics: Sequence[Diagnostic], source: str, filename: str = "<input>") -> None:
+    def __init__(self, diagnostics: Sequence[Diagnostic], source: str, filename: str = UNNAMED) -> None:
         self.diagnostics = tuple(diagnostics)
         self.source = source
         self.filename = filename

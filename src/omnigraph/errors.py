@@ -62,6 +62,10 @@ class OmniGraphError(Exception):
         super().__init__(self.message)
         self.details: dict[str, Any] = details
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By what it holds: the constructors of the family take different arguments.
+        return _restored, (type(self), self.args, dict(self.__dict__))
+
     @property
     def outcome(self) -> Outcome:
         """Status, code and exit code of this error."""
@@ -70,6 +74,14 @@ class OmniGraphError(Exception):
     def to_json(self) -> dict[str, Any]:
         """The body that the CLI's `--json` and the server print."""
         return {"error": self.message, "code": self.outcome.code, "kind": self.kind, **self.details}
+
+
+def _restored(kind: type[OmniGraphError], args: tuple[Any, ...], held: dict[str, Any]) -> OmniGraphError:
+    """An error that was pickled."""
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(held)
+    return error
 
 
 class BadRequest(OmniGraphError):

@@ -4,22 +4,27 @@ Between any two steps that a crash could separate stands a call `failpoint("name
 costs one check of a module-level flag. Switched on, it raises, kills the process, pauses or sleeps, so that every row
 of the recovery table is tested by a real crash at the real place.
 
-Each package declares its own names at import (`declare`), so the list is complete and a misspelt name is found out:
+Each module declares its own names at import (`declare`), and a misspelt name is found out:
 `OMNIGRAPH_FAILPOINTS="name=raise;other=kill:2;third=pause:/path/to/file"` with an unknown name is an error, raised the
-first time that a failpoint is reached, when every package that takes part has been imported.
+first time that a failpoint is reached. A command imports only what it needs, so before a name counts as unknown the
+other modules of the package are imported too.
 """
 
 from __future__ import annotations
 
 import difflib
+import importlib
 import os
+import pkgutil
 import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from omnigraph.errors import BadRequest
 
 ENVIRONMENT_VARIABLE = "OMNIGRAPH_FAILPOINTS"
 PAUSE_LIMIT_SECONDS = 120.0
@@ -32,7 +37,7 @@ class FailpointError(Exception):
     """Raised by an active failpoint with the action `raise`."""
 
 
-class FailpointMisuse(Exception):
+class FailpointMisuse(BadRequest):
     """A failpoint name or action that does not exist."""
 
 
@@ -126,6 +131,8 @@ def _is_seconds(text: str) -> bool:
 def _reached(name: str) -> None:
     with _lock:
         if _unchecked_names:
+            if not _unchecked_names <= KNOWN.keys():
+                _import_every_module()
             missing = sorted(_unchecked_names - KNOWN.keys())
             _unchecked_names.clear()
             if missing:
@@ -157,6 +164,15 @@ def _pause(gate: Path) -> None:
         if time.monotonic() > deadline:
             raise FailpointError(f"waited {PAUSE_LIMIT_SECONDS:.0f} s for {gate}, which never came")
         time.sleep(0.01)
+
+
+def _import_every_module() -> None:
+    import omnigraph
+
+    for module in pkgutil.walk_packages(omnigraph.__path__, "omnigraph.", onerror=lambda name: None):
+        # What cannot be imported here, for want of an optional package, is not reached here either.
+        with suppress(ImportError):
+            importlib.import_module(module.name)
 
 
 def _unknown(name: str) -> str:

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from omnigraph.choices import Engine, ExportFormat, Mode, Strategy, Time
 from omnigraph.engines import engine_for_load, engine_for_tables, row_placement
 from omnigraph.errors import BadRequest
+from omnigraph.forked import is_here, opened_here, refuse_in_child
+from omnigraph.graph_groups import BranchGroup, MaintenanceGroup, SchemaGroup
 from omnigraph.graph_maintenance import Maintenance
 from omnigraph.query.cache import CacheKey, QueryCache
+from omnigraph.sources import gathered, named_in_errors, query_source, schema_source
 
 if TYPE_CHECKING:
     from omnigraph.embed.provider import EmbeddingProvider
     from omnigraph.ledger.recovery.audit import RecoveryRecord
     from omnigraph.ledger.recovery.recover import RecoveryReport
     from omnigraph.ledger.store import GraphStore
-    from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot
+    from omnigraph.ledger.values import BranchRef, GraphCommit, History, Snapshot
     from omnigraph.merge.changes import EntityChange
     from omnigraph.merge.diff import Diff
     from omnigraph.merge.feed import Page
     from omnigraph.merge.merge import MergeResult
-    from omnigraph.query.ir import CompiledQuery
+    from omnigraph.query.ir import CompiledQuery, ReadQuery
     from omnigraph.read.export import ExportSummary
     from omnigraph.read.result.explain import Explanation
     from omnigraph.read.result.result import Result
@@ -37,26 +41,36 @@ Target = str | int | None
 """Where to read: a branch, a commit id, a tag, a manifest version; None is the head of the handle's branch."""
 
 
-def init(uri: str | Path, *, schema: str | Path, actor: str | None = None) -> Graph:
-    """Make a graph at `uri` from a schema: its text, or the path of a `.pg` file. Refuses a path that holds one."""
+def init(uri: str | PathLike[str], *, schema: str | PathLike[str], actor: str | None = None) -> Graph:
+    """Make a graph at `uri` from a schema: its text, or the path of a `.pg` file. Refuses a path that is not empty."""
     from omnigraph.ledger.store import create_store
 
-    return Graph(_kept_compact(create_store(str(uri), _schema_text(schema), actor=actor)), actor=actor)
+    opened_here()
+    source = schema_source(schema)
+    with named_in_errors(source.filename):
+        return Graph(_kept_compact(create_store(_address(uri), source.text, actor=actor)), actor=actor)
 
 
 def open(  # noqa: A001 - `og.open` is how it reads
-    uri: str | Path, *, read_only: bool = False, branch: str = "main", actor: str | None = None
+    uri: str | PathLike[str], *, read_only: bool = False, branch: str = "main", actor: str | None = None
 ) -> Graph:
     """Open a graph. Opening for writing finishes or undoes what a crashed writer left; read-only changes nothing."""
     from omnigraph.ledger.store import open_store
 
-    store = open_store(str(uri), read_only=read_only)
+    opened_here()
+    store = open_store(_address(uri), read_only=read_only)
     try:
         store.branch(branch)
     except BaseException:
         store.close()
         raise
     return Graph(_kept_compact(store), branch=branch, actor=actor)
+
+
+def _address(uri: str | PathLike[str]) -> str:
+    if not isinstance(uri, str | PathLike):
+        raise BadRequest(f"a graph is named by a path or a URI, not by {type(uri).__name__}")
+    return str(uri)
 
 
 def _kept_compact(store: GraphStore) -> GraphStore:
@@ -66,21 +80,40 @@ def _kept_compact(store: GraphStore) -> GraphStore:
     return store
 
 
+def _opened_again(uri: str, read_only: bool, branch: str, actor: str | None) -> Graph:
+    """A graph that was pickled: only its address travels."""
+    return open(uri, read_only=read_only, branch=branch, actor=actor)
+
+
 class Graph(Maintenance):
-    """An open graph, bound to a branch. Safe to share between threads; close it, or use it as a context manager."""
+    """An open graph, bound to a branch. Safe to share between threads; close it, or use it as a context manager.
+
+    What it can do is also there in groups: `g.branches`, `g.tags`, `g.schema`, `g.maintenance`. Every method takes an
+    `actor`, which wins over the handle's: writes are recorded for it, and a policy asks for it where one is installed.
+    """
 
     def __init__(self, store: GraphStore, *, branch: str = "main", actor: str | None = None) -> None:
-        self._store = store
+        self._opened = store
+        self._process = opened_here()
         self._branch = branch
         self._actor = actor
         self._compiled = QueryCache()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _opened_again, (self.uri, self._opened.read_only, self._branch, self._actor)
+
+    @property
+    def _store(self) -> GraphStore:
+        """The opened graph, for the process that opened it."""
+        refuse_in_child(self._process)
+        return self._opened
 
     # --- the handle ------------------------------------------------------------------------------------------------
 
     @property
     def uri(self) -> str:
         """Where the graph lies."""
-        return self._store.uri
+        return self._opened.uri
 
     @property
     def branch_name(self) -> str:
@@ -96,13 +129,35 @@ class Graph(Maintenance):
         self.close()
 
     def __repr__(self) -> str:
-        return f"Graph({self.uri!r}, branch={self._branch!r})"
+        notes = [f"branch {self._branch}"]
+        notes += ["read-only"] if self._opened.read_only else []
+        notes += [f"as {self._actor}"] if self._actor else []
+        return f"<Graph {self.uri}, {', '.join(notes)}>"
+
+    def _repr_html_(self) -> str:
+        return self.snapshot()._repr_html_()
+
+    @property
+    def branches(self) -> BranchGroup:
+        """Everything about branches: `create`, `list`, `delete`, `merge`, `diff`, `sync`."""
+        return BranchGroup(self)
+
+    @property
+    def schema(self) -> SchemaGroup:
+        """Everything about the schema: `source`, `catalog`, `plan`, `apply`, `diagram`."""
+        return SchemaGroup(self)
+
+    @property
+    def maintenance(self) -> MaintenanceGroup:
+        """What operators do: `optimize`, `ensure_indices`, `repair`, `cleanup`, `verify`, `recoveries`."""
+        return MaintenanceGroup(self)
 
     def close(self) -> None:
         """Finish the upkeep of tables with many small writes and release caches. Writes are finished long before."""
-        self._store.close()
+        if is_here(self._process):
+            self._opened.close()
 
-    def refresh(self) -> RecoveryReport:
+    def refresh(self, *, actor: str | None = None) -> RecoveryReport:
         """See what other processes published, and finish what a crashed writer left where that is possible now."""
         from omnigraph.ledger.recovery.recover import RecoveryReport, heal
 
@@ -112,30 +167,32 @@ class Graph(Maintenance):
 
     def query(
         self,
-        source: str,
+        source: str | PathLike[str],
         name: str | None = None,
         params: Mapping[str, Any] | None = None,
         *,
         branch: str | None = None,
         at: Target = None,
-        engine: str = "auto",
+        engine: Engine = "auto",
+        actor: str | None = None,
         cancel: CancelToken | None = None,
         memory_limit: int | None = None,
         timeout: float | None = None,
         provider: EmbeddingProvider | None = None,
         **more: Any,
     ) -> Result:
-        """Run a read query on one snapshot. `name` picks one query of several; parameters may be keywords too.
+        """Run a read query on one snapshot. `source` is a text or the Path of a file, `name` picks one of its queries.
 
-        A query that is not done after `timeout` seconds stops with `QueryTimeout`.
+        Parameters are given by `params`, or as keywords, unless one is called like an argument of this method. A query
+        that is not done after `timeout` seconds stops with `QueryTimeout`.
         """
         from omnigraph.read.result.result import Result
         from omnigraph.read.run import run_query
 
         Result.to_spark_hook = staticmethod(_result_to_spark)
-        snapshot = self.snapshot(at, branch=branch)
-        compiled = self._compile_read(source, name, snapshot)
-        values = {**(params or {}), **more}
+        snapshot = self._state("query", at, branch)
+        own = {"name": name, "branch": branch, "at": at, "actor": actor, "memory_limit": memory_limit}
+        compiled, values = self._compile_read("query", source, name, params, more, own, snapshot)
         if engine_for_tables(engine, snapshot, compiled.reads) == "spark":
             from omnigraph.spark.query.run import run_query as run_on_spark
             from omnigraph.spark.session.session import spark_session
@@ -155,47 +212,65 @@ class Graph(Maintenance):
 
     def explain(
         self,
-        source: str,
+        source: str | PathLike[str],
         name: str | None = None,
         params: Mapping[str, Any] | None = None,
         *,
         branch: str | None = None,
         at: Target = None,
         analyze: bool = False,
+        actor: str | None = None,
         **more: Any,
     ) -> Explanation:
         """How a read would run; with `analyze` it is run, and the plan shows real row counts and times."""
         from omnigraph.read.run import explain_query
 
-        snapshot = self.snapshot(at, branch=branch)
-        compiled = self._compile_read(source, name, snapshot)
+        snapshot = self._state("explain", at, branch)
+        own = {"name": name, "branch": branch, "at": at, "actor": actor, "analyze": analyze or None}
+        compiled, values = self._compile_read("explain", source, name, params, more, own, snapshot)
         catalog = self._store.catalog(snapshot.schema_digest)
-        return explain_query(self._store, snapshot, catalog, compiled, {**(params or {}), **more}, analyze=analyze)
+        return explain_query(self._store, snapshot, catalog, compiled, values, analyze=analyze)
 
-    def snapshot(self, at: Target = None, *, branch: str | None = None) -> Snapshot:
+    def snapshot(self, at: Target = None, *, branch: str | None = None, actor: str | None = None) -> Snapshot:
         """The tables and versions that a branch, commit, tag or manifest version publishes."""
-        return self._store.snapshot(at, branch=branch or self._branch)
+        return self._state("snapshot", at, branch)
 
-    def entity(self, type: str, id: Any, at: Target = None, *, branch: str | None = None) -> dict[str, Any] | None:
-        """One node or edge by its id, or by the value of its key (for several properties a list of them), or None."""
-        from omnigraph.ledger.snapshots import entity
+    def entity(
+        self, type: str, id: Any, at: Target = None, *, branch: str | None = None, actor: str | None = None
+    ) -> dict[str, Any] | None:
+        """One node or edge by its id, or by the value of its key (for several properties a list of them), or None.
 
+        `@id` (`@src`, `@dst`) and every property but blobs and vectors.
+        """
+        from omnigraph.read.entities import entity
+
+        if not isinstance(type, str):
+            raise BadRequest(f"entity: the type is a text, not {type.__class__.__name__}")
         return entity(self._store, type, id, at, branch or self._branch)
 
     def export(
         self,
-        path: str | Path,
+        path: str | PathLike[str],
         *,
         at: Target = None,
         branch: str | None = None,
         types: Sequence[str] | None = None,
-        format: str = "jsonl",
-        engine: str = "auto",
+        format: ExportFormat = "jsonl",
+        engine: Engine = "auto",
+        overwrite: bool = False,
+        actor: str | None = None,
     ) -> ExportSummary:
-        """Write a snapshot out: JSON lines that load back to an equal graph, or Parquet, one directory per type."""
+        """Write a snapshot out: JSON lines that load back to an equal graph, or Parquet, one directory per type.
+
+        What is there already is left alone, and refused, unless `overwrite` says to replace it.
+        """
+        from omnigraph.read.export_target import refuse_occupied
+
         options: dict[str, Any] = {"at": at, "branch": branch or self._branch, "types": types, "format": format}
-        snapshot = self.snapshot(at, branch=branch)
-        if str(path) != "-" and engine_for_tables(engine, snapshot, snapshot.tables) == "spark":
+        snapshot = self._state("export", at, branch)
+        on_spark = str(path) != "-" and engine_for_tables(engine, snapshot, snapshot.tables) == "spark"
+        refuse_occupied(str(path), as_file=format == "jsonl" and not on_spark, overwrite=overwrite)
+        if on_spark:
             from omnigraph.spark.jobs.export import export_graph as export_on_spark
             from omnigraph.spark.session.session import spark_session
 
@@ -205,7 +280,13 @@ class Graph(Maintenance):
         return export_graph(self._store, str(path), **options)
 
     def to_spark(
-        self, type: str, *, columns: Sequence[str] | None = None, at: Target = None, branch: str | None = None
+        self,
+        type: str,
+        *,
+        columns: Sequence[str] | None = None,
+        at: Target = None,
+        branch: str | None = None,
+        actor: str | None = None,
     ) -> Any:
         """The rows of one type at one snapshot as a Spark DataFrame. Blobs come only when named in `columns`."""
         from omnigraph.spark.session.session import spark_session
@@ -217,7 +298,7 @@ class Graph(Maintenance):
 
     def mutate(
         self,
-        source: str,
+        source: str | PathLike[str],
         name: str | None = None,
         params: Mapping[str, Any] | None = None,
         *,
@@ -228,32 +309,35 @@ class Graph(Maintenance):
     ) -> MutationResult:
         """Run a mutation query: one commit, or none when it changes nothing.
 
-        `if_commit`: only if no data changed on the branch since that commit.
+        `if_commit`: only if no data changed on the branch since that commit. Parameters are given as for `query`.
         """
         from omnigraph.write.mutate.mutate import mutate
 
-        return mutate(
-            self._store,
-            source,
-            name,
-            {**(params or {}), **more},
-            branch=branch or self._branch,
-            actor=actor or self._actor,
-            if_commit=if_commit,
-        )
+        given = query_source(source)
+        own = {"name": name, "branch": branch, "actor": actor, "if_commit": if_commit}
+        with named_in_errors(given.filename):
+            return mutate(
+                self._store,
+                given.text,
+                name,
+                gathered("mutate", given.text, params, more, own),
+                branch=branch or self._branch,
+                actor=actor or self._actor,
+                if_commit=if_commit,
+            )
 
     def load(
         self,
         data: Any,
         *,
-        mode: str,
+        mode: Mode,
         type: str | None = None,
         src: str | None = None,
         dst: str | None = None,
         columns: Mapping[str, str] | None = None,
         branch: str | None = None,
         from_: str | None = None,
-        engine: str = "auto",
+        engine: Engine = "auto",
         actor: str | None = None,
         if_commit: str | None = None,
         progress: Callable[[Any], None] | None = None,
@@ -290,37 +374,41 @@ class Graph(Maintenance):
 
     # --- the schema ------------------------------------------------------------------------------------------------
 
-    def catalog(self, at: Target = None) -> Catalog:
+    def catalog(self, at: Target = None, *, actor: str | None = None) -> Catalog:
         """The compiled schema of a snapshot."""
         return self._store.catalog(self.snapshot(at).schema_digest)
 
-    def schema_source(self, at: Target = None) -> str:
+    def schema_source(self, at: Target = None, *, actor: str | None = None) -> str:
         """The schema text of a snapshot, as it was accepted."""
         return self._store.schemas.get(self.snapshot(at).schema_digest)[0]
 
-    def plan_schema(self, source: str | Path, *, allow_data_loss: bool = False) -> MigrationPlan:
+    def plan_schema(
+        self, source: str | PathLike[str], *, allow_data_loss: bool = False, actor: str | None = None
+    ) -> MigrationPlan:
         """The steps from the accepted schema to another one. Changes nothing."""
         from omnigraph.write.schema.schema_apply import plan_schema
 
-        return plan_schema(self._store, _schema_text(source), allow_data_loss=allow_data_loss)
+        desired = schema_source(source)
+        with named_in_errors(desired.filename):
+            return plan_schema(self._store, desired.text, allow_data_loss=allow_data_loss)
 
     def apply_schema(
-        self, source: str | Path, *, allow_data_loss: bool = False, actor: str | None = None
+        self, source: str | PathLike[str], *, allow_data_loss: bool = False, actor: str | None = None
     ) -> SchemaApplyResult:
         """Make another schema the schema of the graph, in one commit with the tables that change."""
         from omnigraph.write.schema.schema_apply import apply_schema
 
-        return apply_schema(
-            self._store, _schema_text(source), allow_data_loss=allow_data_loss, actor=actor or self._actor
-        )
+        desired = schema_source(source)
+        with named_in_errors(desired.filename):
+            return apply_schema(self._store, desired.text, allow_data_loss=allow_data_loss, actor=actor or self._actor)
 
     # --- history and branches --------------------------------------------------------------------------------------
 
-    def head(self, branch: str | None = None) -> GraphCommit:
+    def head(self, branch: str | None = None, *, actor: str | None = None) -> GraphCommit:
         """The newest commit of a branch."""
-        return self._store.snapshot(branch=branch or self._branch).head
+        return self._state("head", None, branch).head
 
-    def commit(self, id: str) -> GraphCommit:
+    def commit(self, id: str, *, actor: str | None = None) -> GraphCommit:
         """One commit by its id."""
         from omnigraph.ledger.snapshots import get_commit
 
@@ -332,30 +420,29 @@ class Graph(Maintenance):
         by: str | None = None,
         limit: int | None = None,
         *,
-        since: int | None = None,
-        until: int | None = None,
-    ) -> list[GraphCommit]:
-        """The commits that a branch can reach, newest first. `since` and `until` are microseconds since the epoch."""
+        since: Time | None = None,
+        until: Time | None = None,
+        actor: str | None = None,
+    ) -> History:
+        """The commits that a branch can reach, newest first. `since` and `until` are aware datetimes, or ISO text."""
         from omnigraph.ledger.history.complete_log import known_history
+        from omnigraph.ledger.values import History
+        from omnigraph.times import to_microseconds
 
-        state = self._store.manifest.read(self._store.branch(branch or self._branch))
+        first = to_microseconds(since, "since") if since is not None else None
+        last = to_microseconds(until, "until") if until is not None else None
+        state = self._store.manifest.read(self._store.branch(branch or self._branch, "log"))
         known_history(self._store, state)
         head = state.head.graph_commit_id
-        return self._store.commits.log(head, actor=by, since=since, until=until, limit=limit)
+        return History(self._store.commits.log(head, actor=by, since=first, until=last, limit=limit))
 
-    def recoveries(self) -> list[RecoveryRecord]:
+    def recoveries(self, *, actor: str | None = None) -> list[RecoveryRecord]:
         """What recovery did, oldest first: one record for each unfinished write that was resolved."""
         return self._store.audit.list()
 
-    def branches(self) -> list[BranchRef]:
-        """The public branches, sorted by name."""
-        from omnigraph.ledger.branches.branches import list_branches
-
-        return list_branches(self._store)
-
-    def branch_list(self) -> list[str]:
-        """The names of the public branches, sorted."""
-        return [ref.name for ref in self.branches()]
+    def branch_list(self, *, actor: str | None = None) -> list[str]:
+        """The names of the public branches, sorted. `g.branches.list()` has who made them, when and from where."""
+        return [ref.name for ref in self.branches.list()]
 
     def branch_create(self, name: str, from_: Target = None, *, actor: str | None = None) -> BranchRef:
         """Make a branch from another one (by default the handle's own), or from a commit or a tag."""
@@ -363,11 +450,11 @@ class Graph(Maintenance):
 
         return create_branch(self._store, name, self._branch if from_ is None else from_, actor=actor or self._actor)
 
-    def branch_delete(self, name: str) -> None:
+    def branch_delete(self, name: str, *, actor: str | None = None) -> None:
         """Delete a branch. Its name is free at once."""
         from omnigraph.ledger.branches.branches import delete_branch
 
-        delete_branch(self._store, name, bound_to=self._branch)
+        delete_branch(self._store, name, bound_to=self._branch, actor=actor or self._actor)
 
     @contextmanager
     def branch(
@@ -388,11 +475,11 @@ class Graph(Maintenance):
         source: str,
         into: str = "main",
         *,
-        strategy: str | None = None,
+        strategy: Strategy | None = None,
         resolutions: Mapping[tuple[str, str], Any] | None = None,
         dry_run: bool = False,
         delete_source: bool = False,
-        engine: str = "auto",
+        engine: Engine = "auto",
         actor: str | None = None,
     ) -> MergeResult:
         """Merge one branch into another, row by row against their common ancestor.
@@ -412,7 +499,7 @@ class Graph(Maintenance):
             dry_run=dry_run,
             delete_source=delete_source,
             actor=actor or self._actor,
-            placement=row_placement(engine, self.snapshot(branch=source), self.snapshot(branch=into)),
+            placement=row_placement(engine, self._state("merge", None, source), self._state("merge", None, into)),
         )
 
     def diff(
@@ -423,12 +510,13 @@ class Graph(Maintenance):
         kinds: Collection[str] | None = None,
         types: Collection[str] | None = None,
         ops: Collection[str] | None = None,
-        engine: str = "auto",
+        engine: Engine = "auto",
+        actor: str | None = None,
     ) -> Diff:
         """What differs between two targets: iterate for the changes, `summary()` for the counts. Streams."""
         from omnigraph.merge.diff import Diff, DiffFilter
 
-        left, right = self.snapshot(a), self.snapshot(b)
+        left, right = self._state("diff", a), self._state("diff", b)
         return Diff(self._store, left, right, DiffFilter.of(kinds, types, ops), row_placement(engine, left, right))
 
     def changes(
@@ -440,6 +528,7 @@ class Graph(Maintenance):
         types: Collection[str] | None = None,
         ops: Collection[str] | None = None,
         limit: int | None = None,
+        actor: str | None = None,
     ) -> Page:
         """The change feed of a branch: one block per commit, and a cursor to go on from.
 
@@ -448,23 +537,27 @@ class Graph(Maintenance):
         from omnigraph.merge.diff import DiffFilter
         from omnigraph.merge.feed import changes
 
-        ref = self._store.branch(branch or self._branch)
+        ref = self._store.branch(branch or self._branch, "changes")
         return changes(self._store, ref, since, only=DiffFilter.of(kinds, types, ops), limit=limit)
 
-    def commit_changes(self, id: str) -> Iterator[EntityChange]:
+    def commit_changes(self, id: str, *, actor: str | None = None) -> Iterator[EntityChange]:
         """What one commit changed against its first parent."""
         from omnigraph.merge.feed import commit_changes
 
         return commit_changes(self._store, self.commit(id))
 
-    def sync_branch(self, name: str | None = None) -> GraphCommit:
+    def sync_branch(self, name: str | None = None, *, actor: str | None = None) -> GraphCommit:
         """Bind this handle to a branch (by default its own) as it is now, and return its newest commit."""
         wanted = name or self._branch
-        head = self._store.snapshot(branch=wanted).head
+        head = self._state("sync branch", None, wanted).head
         self._branch = wanted
         return head
 
     # --- inside ----------------------------------------------------------------------------------------------------
+
+    def _state(self, operation: str, at: Target = None, branch: str | None = None) -> Snapshot:
+        """The state that a call reads, by default the head of the handle's branch."""
+        return self._store.snapshot(at, branch=branch or self._branch, operation=operation)
 
     def _compile(self, source: str, name: str | None, schema_digest: str) -> CompiledQuery:
         from omnigraph.query.lower import compile_query
@@ -472,28 +565,29 @@ class Graph(Maintenance):
         catalog = self._store.catalog(schema_digest)
         return self._compiled.get(CacheKey(source, schema_digest, name), lambda: compile_query(source, catalog, name))
 
-    def _compile_read(self, source: str, name: str | None, snapshot: Snapshot) -> Any:
+    def _compile_read(
+        self,
+        method: str,
+        source: str | PathLike[str],
+        name: str | None,
+        params: Mapping[str, Any] | None,
+        more: Mapping[str, Any],
+        own: Mapping[str, Any],
+        snapshot: Snapshot,
+    ) -> tuple[ReadQuery, dict[str, Any]]:
+        """The read that a text holds, and its parameters."""
         from omnigraph.query.ir import ReadQuery
 
-        compiled = self._compile(source, name, snapshot.schema_digest)
+        given = query_source(source)
+        with named_in_errors(given.filename):
+            values = gathered(method, given.text, params, more, own)
+            compiled = self._compile(given.text, name, snapshot.schema_digest)
         if not isinstance(compiled, ReadQuery):
             raise BadRequest(f"`{compiled.name}` is a mutation; run it with `mutate`")
-        return compiled
+        return compiled, values
 
 
 def _result_to_spark(result: Result) -> Any:
     from omnigraph.spark.result_frames import result_frame
 
     return result_frame(result)
-
-
-def _schema_text(schema: str | Path) -> str:
-    """A schema given as text or as the path of a file. Text has a brace; a path has none."""
-    if isinstance(schema, str) and ("{" in schema or "\n" in schema or not schema.strip()):
-        return schema
-    try:
-        return Path(schema).read_text(encoding="utf-8")
-    except OSError as error:
-        raise BadRequest(f"the schema file {schema} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise BadRequest(f"the schema file {schema} is not UTF-8 text (byte {error.start})") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.choices import Engine
 from omnigraph.engines import maintenance_workers
 from omnigraph.errors import BadRequest
 
@@ -20,12 +21,16 @@ if TYPE_CHECKING:
 class Maintenance:
     """Maintenance of an open graph; `Graph` is one."""
 
-    _store: GraphStore
+    if TYPE_CHECKING:
+
+        @property
+        def _store(self) -> GraphStore: ...
+
     _branch: str
     _actor: str | None
 
     def ensure_indices(
-        self, branch: str | None = None, *, engine: str = "auto", actor: str | None = None
+        self, branch: str | None = None, *, engine: Engine = "auto", actor: str | None = None
     ) -> MaintenanceResult:
         """Build the declared indexes that are missing and extend those that lag, in one commit."""
         from omnigraph.maintain.optimize.optimize import ensure_indices
@@ -35,7 +40,7 @@ class Maintenance:
             self._store,
             name,
             actor=actor or self._actor,
-            workers=maintenance_workers(engine, self._store.snapshot(branch=name)),
+            workers=maintenance_workers(engine, self._store.snapshot(branch=name, operation="ensure indices")),
         )
 
     def optimize(
@@ -43,7 +48,7 @@ class Maintenance:
         branch: str | None = None,
         *,
         tables: Collection[str] | None = None,
-        engine: str = "auto",
+        engine: Engine = "auto",
         actor: str | None = None,
         progress: Callable[[Any], None] | None = None,
     ) -> MaintenanceResult:
@@ -56,7 +61,7 @@ class Maintenance:
             name,
             tables=tables,
             actor=actor or self._actor,
-            workers=maintenance_workers(engine, self._store.snapshot(branch=name)),
+            workers=maintenance_workers(engine, self._store.snapshot(branch=name, operation="optimize")),
             progress=progress,
         )
 
@@ -97,7 +102,7 @@ class Maintenance:
             actor=actor or self._actor,
         )
 
-    def verify(self) -> VerifyReport:
+    def verify(self, *, actor: str | None = None) -> VerifyReport:
         """Read everything and check it: pins, row counts, ids, endpoints, history, leftovers. Changes nothing."""
         from omnigraph.maintain.verify import verify
 

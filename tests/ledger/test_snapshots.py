@@ -7,8 +7,9 @@ from omnigraph.ledger.branches import branches
 from omnigraph.ledger.branches.refs import TagRef
 from omnigraph.ledger.manifest.manifest_rows import MANIFEST
 from omnigraph.ledger.manifest.publish import Publication, publish
-from omnigraph.ledger.snapshots import entity, table_of
+from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import open_store
+from omnigraph.read.entities import entity
 from omnigraph.schema.compiler.compile import compile_schema
 from tests.ledger.graphs import PERSON, SCHEMA, add_people, counted, draft, people, publish_move
 
@@ -116,7 +117,7 @@ def test_entity_reads_one_row_of_one_table_at_any_target(graph):
     commit = add_people(graph, "ada")
     branches.create_branch(graph, "b")
     add_people(graph, "bob", branch="b")
-    assert entity(graph, "Person", "ada") == {"id": "ada", "name": "ada", "age": None}
+    assert entity(graph, "Person", "ada") == {"@id": "ada", "name": "ada", "age": None}
     assert entity(graph, "Person", "bob") is None
     assert entity(graph, "node:Person", "bob", "b")["name"] == "bob"
     assert entity(graph, "Person", "ada", 1) is None

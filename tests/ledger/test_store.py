@@ -6,8 +6,8 @@ import pytest
 
 from omnigraph.errors import BadRequest, NotFound
 from omnigraph.ledger.branches import branches
-from omnigraph.ledger.snapshots import entity
 from omnigraph.ledger.store import open_store
+from omnigraph.read.entities import entity
 from tests.ledger.graphs import add_people, people, publish_move
 from tests.ledger.places import everything_at
 

@@ -14,7 +14,7 @@ from omnigraph.graph import Graph
 from omnigraph.ledger.branches.branches import create_branch, delete_branch
 from omnigraph.ledger.branches.schema_lock import hold_schema_lock
 from omnigraph.ledger.commit.staging_marks import MARKS, any_marked, put_mark
-from omnigraph.ledger.snapshots import entity, table_of
+from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, open_store
 from omnigraph.ledger.values import GraphCommit
 from omnigraph.maintain.cleanup import CleanedTable, cleanup
@@ -22,6 +22,7 @@ from omnigraph.maintain.optimize.optimize import optimize
 from omnigraph.maintain.tags import Tags
 from omnigraph.maintain.verify import verify
 from omnigraph.merge.merge import merge
+from omnigraph.read.entities import entity
 from tests.faults.harness import run_killed
 from tests.maintain.graphs import KNOWS, PERSON, content, files, interrupted, knows, people, put
 

@@ -74,7 +74,7 @@ def test_a_dry_run_shows_the_rows_and_writes_nothing(uri: str, command: Command)
     done = command("branch", "merge", "side", uri, "--dry-run")
     assert done.returncode == 0, done.stderr
     assert "~ Person a" in done.stdout
-    assert "merged (dry run)" in done.stdout
+    assert "nothing was written: the merge would go through" in done.stdout
     found = json.loads(command("branch", "merge", "side", uri, "--dry-run", "--json").stdout)
     assert (found["outcome"], found["dry_run"], found["commit"], found["merge_conflicts"]) == ("merged", True, None, [])
     assert [(c["op"], c["id"]) for c in found["changes"]] == [

@@ -19,11 +19,11 @@ def test_changes_have_exact_images_and_the_ends_of_edges(graph: og.Graph) -> Non
     put(graph, "main", person("a", age=2), knows("k", "a", "b", since=2))
     node, edge = graph.diff(before, "main")
     assert (node.kind, node.type, node.id, node.op.value, node.endpoints) == ("node", "Person", "a", "update", None)
-    assert node.before == {"id": "a", "slug": "a", "age": 1, "mail": None, "weight": None}
-    assert node.after == {"id": "a", "slug": "a", "age": 2, "mail": None, "weight": None}
+    assert node.before == {"@id": "a", "slug": "a", "age": 1, "mail": None, "weight": None}
+    assert node.after == {"@id": "a", "slug": "a", "age": 2, "mail": None, "weight": None}
     assert node.changed_fields == ("age",)
     assert (edge.kind, edge.type, edge.endpoints) == ("edge", "Knows", ("a", "b"))
-    assert edge.before == {"id": "k", "src": "a", "dst": "b", "since": 1}
+    assert edge.before == {"@id": "k", "@src": "a", "@dst": "b", "since": 1}
     assert edge.to_json()["endpoints"] == {"from": "a", "to": "b"}
 
 
@@ -157,10 +157,11 @@ def test_changes_of_blobs_are_shown_by_their_digests(graph: og.Graph) -> None:
     start = graph.head().graph_commit_id
     put(graph, "main", city("rome", map="dHdv"), city("oslo", map="b25l"))
     (change,) = graph.diff(start, "main")
-    assert change.before is not None
-    assert change.after is not None
-    assert change.changed_fields == ("map",)
-    assert {change.before["map"][:7], change.after["map"][:7]} == {"sha256:"}
+    ((name, old, new),) = change.differing()
+    assert change.changed_fields == (name,) == ("map",)
+    assert {old[:7], new[:7]} == {"sha256:"}
+    expected = {"@id": "rome", "name": "rome", "founded": None, "seen": None, "tags": None}
+    assert change.before == change.after == expected == graph.entity("City", "rome")
 
 
 def test_tables_that_nobody_touched_are_never_opened(graph: og.Graph) -> None:

@@ -202,13 +202,13 @@ def apply_changes(copy: og.Graph, changes: list[EntityChange]) -> None:
     for change in changes:
         if change.after is None:
             continue
-        data = {name: value for name, value in change.after.items() if name not in ("src", "dst")}
+        data = {name: value for name, value in change.after.items() if not name.startswith("@")}
         if change.kind == "node":
-            records.append({"type": change.type, "data": {k: v for k, v in data.items() if k != "id"}})
+            records.append({"type": change.type, "data": data})
         else:
             assert change.endpoints is not None
-            if change.type != "Knows":
-                del data["id"]
+            if change.type == "Knows":
+                data["id"] = change.id
             records.append({"edge": change.type, "from": change.endpoints[0], "to": change.endpoints[1], "data": data})
     gone = [change for change in changes if change.after is None]
     for change in gone:

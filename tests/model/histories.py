@@ -419,7 +419,7 @@ class HistoriesMachine(RuleBasedStateMachine):
             (c.kind == "edge", c.type, c.id) for c in found
         )
         for change in found:
-            assert change.before != change.after
+            assert change.old != change.new
 
     @rule(number=_branch)
     def feed(self, number: int) -> None:
@@ -440,11 +440,11 @@ def _applied(state: GraphModel, changes: list[EntityChange]) -> dict[str, dict[A
     result = state.copy()
     for change in changes:
         table = f"{change.kind}:{change.type}"
-        shown = change.after or change.before
+        shown = change.new or change.old
         assert shown is not None
         key = _key(table, shown)
         before, after = ({k: v for k, v in row.items() if k != "id"} if row else None
-                         for row in (change.before, change.after))  # fmt: skip
+                         for row in (change.old, change.new))  # fmt: skip
         assert result.tables[table].get(key) == before
         assert change.op.value == ("insert" if before is None else "delete" if after is None else "update")
         if after is None:

@@ -6,23 +6,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from omnigraph.errors import BadRequest, NotFound
+from omnigraph.errors import BadRequest
+from omnigraph.sources import read_source
 
 
 def read_text(path: Path, what: str) -> str:
     """The text of a file (`-` is standard input), with an error that says which file and why."""
-    if str(path) == "-":
-        return sys.stdin.read()
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise NotFound(f"the {what} file {path} does not exist") from None
-    except IsADirectoryError:
-        raise BadRequest(f"the {what} {path} is a directory; a file is needed") from None
-    except UnicodeDecodeError as error:
-        raise BadRequest(f"the {what} file {path} is not UTF-8 text (byte {error.start})") from None
-    except OSError as error:
-        raise BadRequest(f"the {what} file {path} cannot be read: {error.strerror}") from None
+    return sys.stdin.read() if str(path) == "-" else read_source(path, what).text
 
 
 def query_text(file: Path | None, inline: str | None) -> str:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 import typer.exceptions
 
 from omnigraph.cli.commands import branches, commits, data, graphs, languages, maintenance, schemas
 from omnigraph.cli.quick_start import start_without_pandas
-from omnigraph.cli.show.output import console, dump_json
+from omnigraph.cli.show.output import Output, console, dump_json
 from omnigraph.diagnostics import LanguageError
 from omnigraph.errors import OmniGraphError
 
 app = typer.Typer(
     name="omnigraph",
-    help="A typed, versioned property graph with branches, on Lance tables and Apache Spark.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -28,22 +27,41 @@ for room in (graphs, data, branches, commits, schemas, languages, maintenance):
 _CANCELLED = 130
 
 
+@app.callback(invoke_without_command=True)
+def program(
+    version: Annotated[bool, typer.Option("--version", help="Show the versions and exit.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show where an error came from; works after a command too.")
+    ] = False,
+) -> None:
+    """A typed, versioned property graph with branches, on Lance tables and Apache Spark.
+
+    Every command has --help, and --json for programs.
+
+    OMNIGRAPH_STORE names the graph, and OMNIGRAPH_ACTOR the actor, where a command is given none.
+    """
+    if version:
+        Output().say(graphs.versions_text(graphs.installed_versions()))
+        raise typer.Exit
+
+
 def run() -> None:
     """The entry point of the console script."""
     start_without_pandas()
-    argv = sys.argv[1:]
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(argv: list[str]) -> int:
+    """Run one command and return its exit code. With `--debug`, an error shows its traceback."""
     debug = "--debug" in argv
-    if debug:
-        argv.remove("--debug")
-    sys.exit(main(argv, debug=debug))
-
-
-def main(argv: list[str], *, debug: bool = False) -> int:
-    """Run one command and return its exit code. With `debug`, an error shows its traceback."""
+    argv = [word for word in argv if word != "--debug"]
     command = typer.main.get_command(app)
     try:
-        outcome = command.main(args=argv, prog_name="omnigraph", standalone_mode=False)
+        outcome = command.main(args=argv or ["--help"], prog_name="omnigraph", standalone_mode=False)
     except typer.exceptions.TyperException as error:
+        if not error.format_message():
+            # A group without its command: its help is printed, and nothing is wrong.
+            return 0
         _report_usage(error)
         return error.exit_code
     except (typer.Abort, KeyboardInterrupt):
@@ -78,7 +96,8 @@ def _report(error: OmniGraphError, *, json: bool) -> None:
 def _report_usage(error: typer.exceptions.TyperException) -> None:
     out = console(stderr=True)
     out.print("error: ", style="bold red", end="")
-    out.print(error.format_message(), markup=False, highlight=False, soft_wrap=True)
+    # The framework's own prefix says nothing to whoever typed the command.
+    out.print(error.format_message().replace("Value error, ", ""), markup=False, highlight=False, soft_wrap=True)
     out.print("Run the command with --help to see how it is used.", style="dim")
 
 

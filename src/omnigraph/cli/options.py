@@ -1,12 +1,14 @@
-"""Options that many commands share, defined once so that help and behaviour are the same everywhere."""
+"""Options that commands share, defined once so that help and behaviour are the same everywhere."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from omnigraph import choices
 from omnigraph.errors import BadRequest
 
 Uri = Annotated[str | None, typer.Argument(help="The graph: a local path, file:// or s3:// URI.", show_default=False)]
@@ -19,7 +21,19 @@ Actor = Annotated[
     str | None, typer.Option("--as", envvar="OMNIGRAPH_ACTOR", help="The actor that the commit is recorded for.")
 ]
 Branch = Annotated[str, typer.Option("--branch", "-b", help="The branch to work on.")]
-Engine = Annotated[str, typer.Option("--engine", help="auto, local or spark.")]
+Engine = Annotated[choices.Engine, typer.Option("--engine", help="What runs bulk work; auto decides by size.")]
+At = Annotated[
+    str | None,
+    typer.Option("--at", "--snapshot", help="Read an older state: a commit, a tag or a manifest version."),
+]
+IfCommit = Annotated[
+    str | None, typer.Option("--if-commit", help="Only if no data changed on the branch since this commit.")
+]
+Kinds = Annotated[list[str] | None, typer.Option("--kind", help="Only node or edge; may be repeated.")]
+Types = Annotated[list[str] | None, typer.Option("--type", help="Only this type; may be repeated.")]
+Ops = Annotated[list[str] | None, typer.Option("--op", help="Only insert, update or delete; may be repeated.")]
+SchemaFile = Annotated[Path, typer.Option("--schema", "-s", help="The schema file (.pg); - is standard input.")]
+CommitId = Annotated[str, typer.Argument(help="The commit.")]
 Master = Annotated[
     str | None,
     typer.Option(

@@ -26,6 +26,7 @@ from omnigraph.ledger.schema_store import CURRENT_SOURCE, SchemaStore
 from omnigraph.ledger.values import MAIN, BranchRef, GraphCommit, TablePin, WriterKind
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.schema.compiler.compile import compile_schema
+from omnigraph.storage.constants import LOCKS_DIRECTORY
 from omnigraph.storage.leases.leases import Leases, LeaseTimes
 from omnigraph.storage.objects.object_errors import ObjectNotFound
 from omnigraph.storage.objects.objects import ObjectStore, open_objects
@@ -45,7 +46,7 @@ declare("init.ref", "The ref object of main is written: the graph exists; the ma
 
 
 def init_graph(root: Root, schema_source: str, *, actor: str | None = None) -> None:
-    """Make a graph at `root`. Refuses a path that holds one, or files of another origin under our names."""
+    """Make a graph at `root`. Refuses a path that holds one, or anything else."""
     catalog = compile_schema(schema_source)
     objects, tables = open_objects(root), TableStore(root)
     _refuse_graph(root, objects, tables)
@@ -88,11 +89,12 @@ def _refuse_graph(root: Root, objects: ObjectStore, tables: TableStore) -> None:
 
 def _clear_leftovers(root: Root, objects: ObjectStore) -> None:
     if _marker_is_missing(objects):
-        strange = [name for name in OWN_NAMES if objects.exists(name)]
+        strange = [name for name in objects.names() if name != LOCKS_DIRECTORY]
         if strange:
+            more = f" and {len(strange) - 3} more" if len(strange) > 3 else ""
             raise BadRequest(
-                f"{root.uri} is not empty: {', '.join(strange)} would be used by the graph and holds something else. "
-                "Choose another path, or move it away",
+                f"{root.uri} is not empty: it holds {', '.join(strange[:3])}{more}. A graph has its directory for "
+                "itself: choose another path, such as one below it",
                 uri=root.uri,
             )
         return

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, HistoryGap, NotFound
 from omnigraph.ledger.branches.names import is_commit_id, refuse_system_name
@@ -25,19 +27,23 @@ from omnigraph.storage.values import TableVersion
 Target = str | int | None
 
 
-def resolve(store: GraphParts, target: Target = None, branch: str = MAIN) -> Snapshot:
-    """The snapshot that `target` names.
+def resolve(store: GraphParts, target: Target = None, branch: str = MAIN, operation: str = "snapshot") -> Snapshot:
+    """The snapshot that `target` names. `operation` is what a refusal says was tried.
 
     None is the head of `branch`, a number a manifest version of it, a text the name of a branch or a tag, a commit id,
     or a manifest version written out.
     """
     if target is None:
-        return of_branch(store, store.branch(branch))
+        return of_branch(store, store.branch(branch, operation))
     if isinstance(target, int):
-        return of_version(store, store.branch(branch), target)
+        return of_version(store, store.branch(branch, operation), target)
+    if not isinstance(target, str):
+        raise BadRequest(
+            f"{operation}: a target is a branch, a tag, a commit id or a manifest version, not {type(target).__name__}"
+        )
     if is_commit_id(target):
         return of_commit(store, get_commit(store, target.upper()))
-    refuse_system_name(target, "snapshot")
+    refuse_system_name(target, operation)
     ref = store.refs.get(target)
     if ref is not None:
         return of_branch(store, ref)
@@ -45,7 +51,7 @@ def resolve(store: GraphParts, target: Target = None, branch: str = MAIN) -> Sna
     if tag is not None:
         return of_commit(store, get_commit(store, tag.graph_commit_id))
     if target.isdigit():
-        return of_version(store, store.branch(branch), int(target))
+        return of_version(store, store.branch(branch, operation), int(target))
     known = [*store.refs.names(), *(tag.name for tag in store.refs.tags())]
     raise NotFound(f"`{target}` is no branch, tag or commit of this graph{_suggestion(target, known)}", target=target)
 
@@ -113,31 +119,28 @@ def get_commit(store: GraphParts, commit_id: str) -> GraphCommit:
     return found
 
 
-def entity(
+def entity_row(
     store: GraphParts, type_name: str, entity_id: Any, at: Target = None, branch: str = MAIN
-) -> dict[str, Any] | None:
-    """One node or edge by type and id at a target, or None. Reads the manifest and one row of one table.
+) -> tuple[GraphType, pa.Table]:
+    """The row of one node or edge by type and id at a target, or no row, and its type. Reads one row of one table.
 
     `type_name` is the name of a node or edge type, or a table key (`edge:Knows`). `entity_id` is the id, or the value
     of the key: a date, a number, a list of the key's parts. Blobs come as Lance's descriptors.
     """
-    snapshot = resolve(store, at, branch)
+    snapshot = resolve(store, at, branch, "entity")
     catalog = store.catalog(snapshot.schema_digest)
     graph_type = find_type(catalog, type_name)
     wanted = _taken_id(catalog, graph_type, entity_id)
     pin = snapshot.tables.get(graph_type.table_key)
     if pin is None:
-        return None
+        return graph_type, pa.table({})
     try:
-        rows = store.tables.take_ids(table_of(pin), [wanted])
+        return graph_type, store.tables.take_ids(table_of(pin), [wanted])
     except TableNotFound:
         raise HistoryGap(
             f"the version of {pin.table_key} at commit {snapshot.head.graph_commit_id} has been removed by cleanup",
             graph_commit_id=snapshot.head.graph_commit_id,
         ) from None
-    shown = shown_columns(graph_type)
-    found = rows.rename_columns([shown.get(name, name) for name in rows.column_names]).to_pylist()
-    return found[0] if found else None
 
 
 def _taken_id(catalog: Catalog, graph_type: GraphType, given: Any) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from types import TracebackType
+from typing import Any
 
 from omnigraph.errors import NotFound
 from omnigraph.ledger import snapshots
@@ -24,9 +26,13 @@ from omnigraph.storage.uri import parse_root
 class GraphStore(GraphParts):
     """One graph, opened. Made by `open_store` and `create_store`."""
 
-    def snapshot(self, target: snapshots.Target = None, *, branch: str = MAIN) -> Snapshot:
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is pickled with a value that reads from the graph, such as a difference: it is opened again, to read.
+        return partial(open_store, read_only=True), (self.uri,)
+
+    def snapshot(self, target: snapshots.Target = None, *, branch: str = MAIN, operation: str = "snapshot") -> Snapshot:
         """The state that `target` names: None | branch | commit id | tag | manifest version of `branch`."""
-        return snapshots.resolve(self, target, branch)
+        return snapshots.resolve(self, target, branch, operation)
 
     def complete_log(self) -> int:
         """Put what a crash kept out of the commit log into it, from the manifest; how many commits that were."""

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
+
+from omnigraph.notebook import counted, html_table
+from omnigraph.times import aware, shown
 
 MAIN = "main"
 SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
@@ -40,6 +44,21 @@ class BranchRef:
     created_by: str | None = None
     created_at: int = 0
 
+    @property
+    def created(self) -> datetime | None:
+        """When it was made; None for branches of graphs that did not keep it."""
+        return aware(self.created_at) if self.created_at else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data, the same on the command line and over HTTP."""
+        return {
+            "name": self.name,
+            "source_branch": self.source_branch,
+            "source_commit": self.source_commit,
+            "created_by": self.created_by,
+            "created_at": self.created_at or None,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class TablePin:
@@ -58,7 +77,7 @@ class TablePin:
     owner: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class GraphCommit:
     """One published state of the graph. Times are microseconds since the epoch."""
 
@@ -74,6 +93,18 @@ class GraphCommit:
     branch: str
     incarnation: str
     schema_digest: str
+
+    def __repr__(self) -> str:
+        actor = f" by {self.actor_id}" if self.actor_id else ""
+        layout = "" if self.changes_data else ", no data changed"
+        return (
+            f"<Commit {self.graph_commit_id}: {self.kind.value} on {self.branch}{actor}, {self.created:%F %T}Z{layout}>"
+        )
+
+    @property
+    def created(self) -> datetime:
+        """When it was published."""
+        return aware(self.created_at)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data, the same on the command line and over HTTP."""
@@ -93,7 +124,15 @@ class GraphCommit:
         }
 
 
-@dataclass(frozen=True, slots=True)
+class History(list[GraphCommit]):
+    """Commits, newest first; a notebook shows them as a table."""
+
+    def _repr_html_(self) -> str:
+        rows = [(c.graph_commit_id, shown(c.created_at), c.kind.value, c.actor_id, c.branch) for c in self]
+        return html_table(("commit", "time", "kind", "actor", "branch"), rows)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Snapshot:
     """One manifest version of one branch: the tables a reader uses, with the schema they were published with."""
 
@@ -106,3 +145,14 @@ class Snapshot:
     def pin(self, table_key: str) -> TablePin:
         """The pin of a live table."""
         return self.tables[table_key]
+
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{key} {counted(pin.row_count, 'row')}" for key, pin in sorted(self.tables.items()))
+        return (
+            f"<Snapshot of {self.branch.name} at commit {self.head.graph_commit_id} (manifest version "
+            f"{self.manifest_version}): {rows or 'no tables'}>"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [(key, pin.row_count, pin.version) for key, pin in sorted(self.tables.items())]
+        return html_table(("table", "rows", "version"), rows, f"{self.branch.name} at {self.head.graph_commit_id}")

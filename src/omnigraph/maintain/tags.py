@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING
 
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import Conflict, NotFound
-from omnigraph.ledger.branches.names import check_branch_name
+from omnigraph.ledger.branches.branches import by
+from omnigraph.ledger.branches.names import check_branch_name, refuse_system_name
 from omnigraph.ledger.branches.refs import TagRef
 from omnigraph.ledger.history.held_history import history_held, refuse_removed
 from omnigraph.ledger.snapshots import Target
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
+
+_logger = logging.getLogger("omnigraph.maintain")
 
 
 class Tags:
@@ -41,13 +45,15 @@ class Tags:
             )
         return tag
 
-    def list(self) -> list[TagRef]:
+    def list(self, *, actor: str | None = None) -> list[TagRef]:
         """All tags, sorted by name."""
         return self._store.refs.tags()
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, *, actor: str | None = None) -> None:
         """Remove a tag. The commit stays until `cleanup`."""
         self._store.refuse_if_read_only("tag delete")
+        refuse_system_name(name, "tag delete")
         if not self._store.refs.delete_tag(name):
             hint = did_you_mean(name, [tag.name for tag in self.list()])
             raise NotFound(f"tag delete: there is no tag `{name}`{f'; {hint}' if hint else ''}", tag=name)
+        _logger.info("tag %s was deleted%s", name, by(actor or self._actor))

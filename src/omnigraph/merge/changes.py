@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from omnigraph.schema.entities import shown_entity
+
 
 class Op(StrEnum):
     """What happened to an entity."""
@@ -30,37 +32,50 @@ class FieldPair:
 
 @dataclass(frozen=True, slots=True)
 class EntityChange:
-    """One node or edge that differs. `before` and `after` are whole rows; blobs are shown by a digest of their bytes.
+    """One node or edge that differs: `before` and `after` show it as `entity()` does.
 
-    `endpoints` are the ends of an edge (of the newer state when there is one), None for a node.
+    `endpoints` are the ends of an edge (of the newer state when there is one), None for a node. `old` and `new` are the
+    whole rows that were compared, with vectors, and with blobs as digests of their bytes.
     """
 
     kind: str
     type: str
     id: str
     op: Op
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
+    old: dict[str, Any] | None = field(repr=False)
+    new: dict[str, Any] | None = field(repr=False)
     endpoints: tuple[str, str] | None = None
     fields: tuple[FieldPair, ...] | None = field(default=None, compare=False, repr=False)
     """The fields that are compared, when a change of the schema lies between; otherwise they have the same names."""
+    hidden: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    """The blobs and vectors of the type."""
+
+    @property
+    def before(self) -> dict[str, Any] | None:
+        """The entity before the change; None when it was inserted."""
+        return shown_entity(self.old, self.hidden) if self.old is not None else None
+
+    @property
+    def after(self) -> dict[str, Any] | None:
+        """The entity after the change; None when it was deleted."""
+        return shown_entity(self.new, self.hidden) if self.new is not None else None
 
     @property
     def changed_fields(self) -> tuple[str, ...]:
-        """The names whose values differ, for an update."""
+        """The names whose values differ, for an update; blobs and vectors among them."""
         return tuple(name for name, _, _ in self.differing())
 
     def differing(self) -> tuple[tuple[str, Any, Any], ...]:
         """Each field whose values differ, for an update, with the old and the new value."""
-        if self.before is None or self.after is None:
+        if self.old is None or self.new is None:
             return ()
         pairs = self.fields
         if pairs is None:
-            pairs = tuple(FieldPair(name, name) for name in dict.fromkeys((*self.before, *self.after)))
+            pairs = tuple(FieldPair(name, name) for name in dict.fromkeys((*self.old, *self.new)))
         found = []
         for pair in pairs:
-            old = pair.default if pair.before is None else self.before.get(pair.before)
-            new = pair.default if pair.after is None else self.after.get(pair.after)
+            old = pair.default if pair.before is None else self.old.get(pair.before)
+            new = pair.default if pair.after is None else self.new.get(pair.after)
             if not _same(old, new):
                 found.append((pair.after or pair.before or "", old, new))
         return tuple(found)
@@ -72,6 +87,7 @@ class EntityChange:
             "type": self.type,
             "id": self.id,
             "op": self.op.value,
+            "changed_fields": list(self.changed_fields),
             "before": _plain(self.before),
             "after": _plain(self.after),
             "endpoints": {"from": self.endpoints[0], "to": self.endpoints[1]} if self.endpoints else None,

@@ -22,7 +22,9 @@ from omnigraph.merge.compare.relational import row_engine
 from omnigraph.merge.compare.row_differences import Side, changed_by_lineage, changes_sql, exact_changes, matched_fields
 from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
 from omnigraph.merge.schema_history import with_first_defaults
+from omnigraph.notebook import html_table
 from omnigraph.schema.catalog import Catalog, GraphType
+from omnigraph.schema.entities import entity_row, hidden_properties
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.values import TableVersion
 
@@ -60,7 +62,7 @@ class DiffFilter:
         return cls(frozenset(kinds or ()), frozenset(types or ()), frozenset(ops or ()))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Diff:
     """The difference between two states: iterate for the changes, as often as needed; nothing is kept."""
 
@@ -76,6 +78,14 @@ class Diff:
     def summary(self) -> tuple[TypeCount, ...]:
         """How many entities of each type differ, by operation."""
         return summary(self.store, self.left, self.right, self.only, self.placement)
+
+    def __repr__(self) -> str:
+        left, right = (f"{s.branch.name} at {s.head.graph_commit_id}" for s in (self.left, self.right))
+        return f"<Diff from {left} to {right}: iterate for the changes, summary() for the counts>"
+
+    def _repr_html_(self) -> str:
+        rows = [(count.table_key, count.inserts, count.updates, count.deletes) for count in self.summary()]
+        return html_table(("table", "inserts", "updates", "deletes"), rows, repr(self).partition(":")[0].strip("<"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,5 +271,7 @@ def _change(pair: TablePair, row: dict[str, Any]) -> EntityChange:
     old, new, type_ = row["before"], row["after"], pair.type
     shown = new or old
     endpoints = (shown["src"], shown["dst"]) if type_.kind == "edge" else None
-    before, after = shown_row(pair.left.type, old), shown_row(pair.right.type, new)
-    return EntityChange(type_.kind, type_.name, row["id"], Op(row["op"]), before, after, endpoints, pair.fields)
+    before, after = entity_row(pair.left.type, old)(pair.right.type, new)
+    hidden = hidden_properties(pair.left.type) | hidden_properties(pair.right.type)
+    op = Op(row["op"])
+    return EntityChange(type_.kind, type_.name, row["id"], op, before, after, endpoints, pair.fields, hidden)

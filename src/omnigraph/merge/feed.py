@@ -39,16 +39,34 @@ class CommitChanges:
     """One commit with its changes against its first parent, and the cursor that goes on after it."""
 
     commit: GraphCommit
-    changes: Iterator[EntityChange]
+    changes: CommitChangeSet
     cursor: str
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """A stretch of the feed. `cursor` is where the next page starts; keep it, also when there was nothing new."""
+class CommitChangeSet:
+    """What one commit changed: iterate as often as needed; nothing is kept."""
 
-    blocks: Iterator[CommitChanges]
+    store: GraphStore
+    commit: GraphCommit
+    only: DiffFilter | None = None
+
+    def __iter__(self) -> Iterator[EntityChange]:
+        return commit_changes(self.store, self.commit, self.only)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A stretch of the feed, and where the next one starts: keep `cursor`, also when there was nothing new."""
+
+    blocks: tuple[CommitChanges, ...]
     cursor: str
+
+    def __iter__(self) -> Iterator[CommitChanges]:
+        return iter(self.blocks)
+
+    def __len__(self) -> int:
+        return len(self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +105,7 @@ def changes(
     if wanted.types:
         wanted = replace(wanted, type_ids=_type_ids(store, state.head, fresh, wanted.types))
     _refuse_gap(store, fresh, wanted)
-    return Page(_blocks(store, branch, fresh, wanted), _encode(store, branch, wanted, last))
+    return Page(tuple(_blocks(store, branch, fresh, wanted)), _encode(store, branch, wanted, last))
 
 
 def _type_ids(store: GraphStore, head: GraphCommit, page: list[GraphCommit], names: Collection[str]) -> frozenset[str]:
@@ -142,7 +160,7 @@ def _blocks(
 ) -> Iterator[CommitChanges]:
     for commit in commits:
         cursor = _encode(store, branch, only, commit.graph_commit_id)
-        yield CommitChanges(commit, commit_changes(store, commit, only), cursor)
+        yield CommitChanges(commit, CommitChangeSet(store, commit, only), cursor)
 
 
 def _newer(line: Iterator[GraphCommit], after: str | None, branch: BranchRef) -> list[GraphCommit]:

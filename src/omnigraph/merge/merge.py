@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.errors import BadRequest, MergeConflicts, NotFound, OmniGraphError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.branches.branches import delete_branch
+from omnigraph.ledger.branches.names import refuse_system_name
 from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.commit.intents import WriteIntent
 from omnigraph.ledger.history.complete_log import known_history
@@ -28,6 +29,7 @@ from omnigraph.merge.decide.planned import PlannedChanges
 from omnigraph.merge.decide.three_way import TableMerge, merge_table
 from omnigraph.merge.placement import IN_PROCESS, Placement
 from omnigraph.merge.stage.stage import row_changes, stage
+from omnigraph.notebook import counted, html_table
 from omnigraph.storage.lance_errors import TableNotFound
 
 if TYPE_CHECKING:
@@ -44,9 +46,11 @@ class Outcome(StrEnum):
     ALREADY_UP_TO_DATE = "already_up_to_date"
     FAST_FORWARD = "fast_forward"
     MERGED = "merged"
+    CONFLICTS = "conflicts"
+    """Only of a dry run: rows collide, and the merge would be refused."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MergeResult:
     """What a merge did, or with `dry_run` what it would do. `commit` is None when nothing was published."""
 
@@ -62,6 +66,19 @@ class MergeResult:
     engine: str = "local"
     changes: Iterable[EntityChange] = ()
     """With `dry_run`: every change that the merge would make, streamed each time it is iterated."""
+
+    def __repr__(self) -> str:
+        parts = [self.outcome.value.replace("_", " ")]
+        parts += [f"{counted(len(self.conflicts), 'conflict')}, nothing can be merged"] if self.conflicts else []
+        rows = sum(count.total for count in self.tables)
+        parts += [f"{counted(rows, 'row')} in {counted(len(self.tables), 'table')}"] if rows else []
+        parts += [f"commit {self.commit.graph_commit_id}"] if self.commit else []
+        parts += ["dry run"] if self.dry_run else []
+        return f"<MergeResult {self.source} into {self.target}: {', '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(count.table_key, count.inserts, count.updates, count.deletes) for count in self.tables]
+        return html_table(("table", "inserts", "updates", "deletes"), rows, repr(self).strip("<>"))
 
     def to_json(self) -> dict[str, Any]:
         """The response of `branch merge`."""
@@ -116,13 +133,14 @@ def merge(
     if source == into:
         raise BadRequest(f"merge: `{source}` cannot be merged into itself")
     answers = Resolutions.of(strategy, resolutions)
+    refuse_system_name(into, "merge")
     pinned = store.snapshot(branch=store.branch(source, "merge").name)
     if dry_run:
         decision = decide(store, pinned, store.snapshot(branch=store.branch(into, "merge").name), answers, placement)
         return MergeResult(
             source,
             into,
-            decision.outcome,
+            Outcome.CONFLICTS if decision.conflicts else decision.outcome,
             None,
             decision.counts,
             decision.conflicts,

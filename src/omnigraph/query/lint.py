@@ -222,14 +222,19 @@ def _property_places(schema_source: str) -> _Places:
 
 
 def _unset(catalog: Catalog, queries: Iterable[ir.CompiledQuery], places: _Places) -> Iterator[Diagnostic]:
-    """`L201`: a warning when other properties of the type are updated, a remark when none is."""
+    """`L201`: a warning when other properties of the type are updated, a remark when none is.
+
+    One for each declared property: that of an interface is told once, with the first type that has it. Queries without
+    any update say nothing about what should be updated.
+    """
     set_by_update: dict[str, set[str]] = {}
     for query in queries:
         for statement in query.statements if isinstance(query, ir.MutationQuery) else ():
             if isinstance(statement, ir.Update):
                 names = set_by_update.setdefault(statement.table_key, set())
                 names.update(assignment.property for assignment in statement.assignments)
-    for table in catalog.types():
+    told: set[int] = set()
+    for table in catalog.types() if set_by_update else ():
         updated = set_by_update.get(table.table_key)
         severity = Severity.INFO if updated is None else Severity.WARNING
         interfaces = table.implements if table.kind == "node" else ()
@@ -238,6 +243,9 @@ def _unset(catalog: Catalog, queries: Iterable[ir.CompiledQuery], places: _Place
                 continue
             declared = [places[owner, prop.name] for owner in (table.name, *interfaces) if (owner, prop.name) in places]
             span = declared[0] if declared else Span(0, 1, 1, 1)
+            if span.start in told:
+                continue
+            told.add(span.start)
             message = f"`{table.name}.{prop.name}` is nullable and no update sets it"
             yield Diagnostic(codes.UNSET_PROPERTY, message, span, severity)
 

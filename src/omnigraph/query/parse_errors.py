@@ -93,7 +93,7 @@ def bare_name(name: syntax.Reference, before: syntax.Clause | None) -> Diagnosti
             return parameter_as_end(f"${variable}", before.span)
         case syntax.FilterClause(syntax.Not(syntax.Variable(variable))):
             hint = f"write `not {{ ${variable} {name.name} … }}`"
-    hint = hint or f"a property is written `$x.{name.name}`"
+    hint = hint or f'write "{name.name}" for a string or a value of an enum, or `$x.{name.name}` for a property'
     return Diagnostic("Q000", f"unexpected `{name.name}` in a match block", name.span, hint=hint)
 
 

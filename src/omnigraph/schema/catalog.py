@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
+from omnigraph.notebook import html_table
 from omnigraph.schema.types import PropertyType
 
 LiteralValue = str | int | float | bool | None
@@ -184,7 +185,7 @@ class Interface:
     annotations: tuple[Annotation, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Catalog:
     """Everything a schema says. Types are sorted by name; `next_id` is the counter that mints stable ids.
 
@@ -195,6 +196,22 @@ class Catalog:
     edges: tuple[EdgeType, ...]
     interfaces: tuple[Interface, ...] = ()
     next_id: int = 1
+
+    def __repr__(self) -> str:
+        nodes = ", ".join(node.name for node in self.nodes)
+        edges = ", ".join(f"{edge.name} ({edge.source} -> {edge.target})" for edge in self.edges)
+        return f"<Catalog: nodes {nodes or 'none'}; edges {edges or 'none'}>"
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        from omnigraph.schema.diagram import schema_diagram
+
+        rows = [
+            (t.table_key, p.name, f"{p.type}{'?' if p.nullable else ''}", "key" if p.name in t.key else "")
+            for t in self.types()
+            for p in t.properties
+        ]
+        table = html_table(("type", "property", "values", ""), rows)
+        return {"text/plain": repr(self), "text/html": table, "text/vnd.mermaid": schema_diagram(self)}
 
     @cached_property
     def _nodes(self) -> dict[str, NodeType]:

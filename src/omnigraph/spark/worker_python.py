@@ -45,7 +45,7 @@ def _ask_a_worker(context: Any) -> tuple[str, str, bool]:
         return sys.executable, sys.version.split()[0], importlib.util.find_spec("omnigraph") is not None
 
     try:
-        (answer,) = context.parallelize([0], 1).map(describe).collect()
+        ((executable, version, found),) = context.parallelize([0], 1).map(describe).collect()
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if "PYTHON_VERSION_MISMATCH" in line]
         if not lines:
@@ -56,4 +56,4 @@ def _ask_a_worker(context: Any) -> tuple[str, str, bool]:
             "version for the workers: the setting spark.pyspark.python, or the variable PYSPARK_PYTHON, before the "
             "session starts."
         ) from error
-    return answer
+    return executable, version, found

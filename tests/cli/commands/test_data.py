@@ -141,10 +141,8 @@ def test_csv_with_a_mapping(run: Run, graph: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (("load", "--data", "x", "--mode", "upsert"), "not one of append, merge, overwrite"),
         (("load", "--data", "x", "--mode", "append", "--from", "main"), "name it with --branch"),
         (("query",), "either with --query FILE or inline"),
-        (("query", "-e", ALL, "--format", "xml"), "not one of json"),
         (("query", "-e", ALL, "--params", "{"), "--params is not valid JSON"),
         (("query", "-e", ALL, "--params", "[1]"), "must be a JSON object"),
         (("query", "-e", ALL, "--params", '{"a": 1, "a": 2}'), 'the key "a" comes twice'),
@@ -162,6 +160,25 @@ def test_bad_input_is_one_clear_message(run: Run, graph: Path, argv: tuple[str, 
     assert ran.code == 1
     assert message in ran.err
     assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("load", "--data", "x", "--mode", "upsert"), "'upsert' is not one of 'append', 'merge', 'overwrite'"),
+        (("query", "-e", ALL, "--format", "xml"), "'xml' is not one of 'json'"),
+        (("query", "-e", ALL, "--engine", "x"), "'x' is not one of 'auto', 'local', 'spark'"),
+        (("load", "--data", "x"), "Missing option '--mode'"),
+        (("qeury",), "No such command 'qeury'"),
+        (("branch", "mrge"), "No such command 'mrge'"),
+        (("snapshot", "--nope"), "No such option: --nope"),
+    ],
+)
+def test_wrong_usage_is_one_clear_message_too(run: Run, graph: Path, argv: tuple[str, ...], message: str) -> None:
+    ran = run(*argv, "--store", graph)
+    assert ran.code == 2
+    assert message in ran.err
+    assert ran.out == ""
 
 
 def test_load_from_standard_input(graph: Path, tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from omnigraph.failpoints import FailpointError, active
 from omnigraph.ledger.branches import branches
 from omnigraph.ledger.manifest.manifest_rows import KEY_COLUMN, MANIFEST
 from omnigraph.ledger.manifest.stamp import CURRENT, read_stamp
-from omnigraph.ledger.snapshots import entity
 from omnigraph.ledger.store import open_store
+from omnigraph.read.entities import entity
 from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.uri import parse_root
 from tests.faults.harness import answers_of

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import json as json_module
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from omnigraph.cli.options import Actor, Engine, Json, Quiet, Store, Uri, Yes, confirm_destructive, graph_uri
+from omnigraph import choices
+from omnigraph.cli.commands import Call, graph_command
+from omnigraph.cli.options import Engine, Kinds, Ops, Types
 from omnigraph.cli.show.output import Output
 from omnigraph.errors import NotFound
+from omnigraph.notebook import counted
+from omnigraph.times import shown
 
 if TYPE_CHECKING:
     from omnigraph.merge.merge import MergeResult
 
 branch = typer.Typer(help="Create, list, delete, compare and merge branches.", no_args_is_help=True)
+
+_WOULD = {
+    "merged": "would go through",
+    "fast_forward": "would be a fast forward",
+    "already_up_to_date": "would change nothing, the target is up to date",
+    "conflicts": "would be refused, because of conflicts",
+}
 
 Name = Annotated[str, typer.Argument(help="The branch.")]
 
@@ -27,73 +37,59 @@ def register(app: typer.Typer) -> None:
     app.add_typer(branch, name="branch")
 
 
-@branch.command()
+@graph_command(branch, "create", writes=True)
 def create(
+    call: Call,
     name: Name,
-    uri: Uri = None,
     from_: Annotated[str, typer.Option("--from", help="The branch (or commit, or tag) to start from.")] = "main",
-    store: Store = None,
-    actor: Actor = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Make a branch. It costs nothing: no table is copied."""
-    import omnigraph as og
-
-    out = Output(json=json, quiet=quiet)
-    with og.open(graph_uri(uri, store), actor=actor) as graph:
+    with call.open() as graph:
         made = graph.branch_create(name, from_=from_)
-        if json:
-            out.document({"name": made.name, "source_branch": made.source_branch, "source_commit": made.source_commit})
-        else:
-            out.say(f"made branch {made.name} from {from_} at commit {made.source_commit}")
+    if call.out.json:
+        call.out.document(made.to_json())
+    else:
+        call.out.say(f"made branch {made.name} from {from_} at commit {made.source_commit}")
 
 
-@branch.command("list")
-def list_(uri: Uri = None, store: Store = None, json: Json = False) -> None:
-    """List the branches with where they started and their newest commit."""
-    import omnigraph as og
-
-    out = Output(json=json)
-    with og.open(graph_uri(uri, store), read_only=True) as graph:
-        refs = graph.branches()
-        if json:
-            out.document({"branches": [ref.name for ref in refs]})
-            return
-        rows = []
-        for ref in refs:
+@graph_command(branch, "list")
+def list_(call: Call) -> None:
+    """List the branches with where they started, who made them and their newest commit."""
+    found = []
+    with call.read() as graph:
+        for ref in graph.branches.list():
             # One that is deleted meanwhile is no branch any more.
             with suppress(NotFound):
-                head = graph.head(ref.name).graph_commit_id
-                rows.append((ref.name, ref.source_branch, _when(ref.created_at), head))
-        out.table(("branch", "from", "made", "head"), rows)
+                found.append((ref, graph.head(ref.name).graph_commit_id))
+    if call.out.json:
+        call.out.document({"branches": [{**ref.to_json(), "head": head} for ref, head in found]})
+        return
+    rows = [
+        (ref.name, ref.source_branch, ref.created_by, shown(ref.created_at) if ref.created_at else None, head)
+        for ref, head in found
+    ]
+    call.out.table(("branch", "from", "made by", "made", "head"), rows)
 
 
-@branch.command()
-def delete(
-    name: Name, uri: Uri = None, store: Store = None, actor: Actor = None, json: Json = False, yes: Yes = False
-) -> None:
+@graph_command(branch, "delete", writes=True, destroys=True)
+def delete(call: Call, name: Name) -> None:
     """Delete a branch. What a merge base of live branches needs stays until cleanup."""
-    import omnigraph as og
-
-    out = Output(json=json)
-    target = graph_uri(uri, store)
-    confirm_destructive(target, yes, f"delete branch {name}")
-    with og.open(target, actor=actor) as graph:
+    call.confirm(f"delete branch {name}")
+    with call.open() as graph:
         graph.branch_delete(name)
-    if json:
-        out.document({"name": name, "deleted": True})
+    if call.out.json:
+        call.out.document({"name": name, "deleted": True})
     else:
-        out.say(f"deleted branch {name}")
+        call.out.say(f"deleted branch {name}")
 
 
-@branch.command()
+@graph_command(branch, "merge", writes=True)
 def merge(
+    call: Call,
     source: Annotated[str, typer.Argument(help="The branch to merge.")],
-    uri: Uri = None,
     into: Annotated[str, typer.Option("--into", help="The branch that takes the changes.")] = "main",
     strategy: Annotated[
-        str | None, typer.Option("--strategy", help="ours or theirs, for rows that both sides changed.")
+        choices.Strategy | None, typer.Option("--strategy", help="Which side wins where both sides changed a row.")
     ] = None,
     resolve: Annotated[
         Path | None,
@@ -102,19 +98,13 @@ def merge(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would happen and write nothing.")] = False,
     delete_branch: Annotated[bool, typer.Option("--delete-branch", help="Delete the source afterwards.")] = False,
     engine: Engine = "auto",
-    store: Store = None,
-    actor: Actor = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Merge a branch into another one: one commit, or every conflict and no effect."""
-    import omnigraph as og
     from omnigraph.cli.show.changes import print_json
 
-    out = Output(json=json, quiet=quiet)
-    target = graph_uri(uri, store)
-    out.echo_write(f"merge {source} into {into} of {target}{' (dry run)' if dry_run else ''}")
-    with og.open(target, actor=actor, read_only=dry_run) as graph:
+    out = call.out
+    out.echo_write(f"merge {source} into {into} of {call.uri}{' (dry run)' if dry_run else ''}")
+    with call.open(read_only=dry_run) as graph:
         result = graph.merge(
             source,
             into,
@@ -124,9 +114,9 @@ def merge(
             delete_source=delete_branch,
             engine=engine,
         )
-        if json and dry_run:
+        if out.json and dry_run:
             print_json(result.to_json(), result.tables, result.changes)
-        elif json:
+        elif out.json:
             out.document(result.to_json())
         else:
             show_merge(out, result)
@@ -164,45 +154,38 @@ def show_merge(out: Output, result: MergeResult) -> None:
     )
     print_rows(result.changes)
     if result.conflicts:
-        noun = "conflict" if len(result.conflicts) == 1 else "conflicts"
-        out.say(f"{len(result.conflicts)} {noun}\n{described(result.conflicts)}")
-    commit = f", commit {result.commit.graph_commit_id}" if result.commit else ""
-    out.say(f"{result.outcome.value}{' (dry run)' if result.dry_run else ''}{commit}")
+        out.say(f"{counted(len(result.conflicts), 'conflict')}\n{described(result.conflicts)}")
+    if result.dry_run:
+        out.say(f"dry run, nothing was written: the merge {_WOULD[result.outcome.value]}")
+    else:
+        commit = f", commit {result.commit.graph_commit_id}" if result.commit else ""
+        out.say(f"{result.outcome.value}{commit}")
     if result.source_deleted:
         out.say(f"deleted branch {result.source}")
     elif result.source_kept_because:
         out.say(f"branch {result.source} stays: {result.source_kept_because}")
 
 
-@branch.command()
+@graph_command(branch, "diff")
 def diff(
+    call: Call,
     a: Annotated[str, typer.Argument(help="A branch, commit or tag.")],
     b: Annotated[str, typer.Argument(help="The branch, commit or tag to compare it with.")],
-    uri: Uri = None,
-    store: Store = None,
-    kind: Annotated[list[str] | None, typer.Option("--kind", help="Only node or edge.")] = None,
-    type: Annotated[list[str] | None, typer.Option("--type", help="Only this type; may be repeated.")] = None,
-    op: Annotated[list[str] | None, typer.Option("--op", help="Only insert, update or delete.")] = None,
+    kind: Kinds = None,
+    type: Types = None,
+    op: Ops = None,
     summary: Annotated[bool, typer.Option("--summary", help="Only the counts.")] = False,
     engine: Engine = "auto",
-    json: Json = False,
 ) -> None:
     """Show what differs between two branches, commits or tags: counts first, then the changed rows."""
-    import omnigraph as og
     from omnigraph.cli.show.changes import print_counts, print_json, print_rows
 
-    with og.open(graph_uri(uri, store), read_only=True) as graph:
+    with call.read() as graph:
         found = graph.diff(a, b, kinds=kind, types=type, ops=op, engine=engine)
         counts = found.summary()
-        if json:
+        if call.out.json:
             print_json({"from": a, "to": b}, counts, () if summary else found)
             return
         print_counts(counts)
         if not summary:
             print_rows(found)
-
-
-def _when(microseconds: int) -> str | None:
-    if not microseconds:
-        return None
-    return datetime.fromtimestamp(microseconds / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S")

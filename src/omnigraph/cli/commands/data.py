@@ -5,85 +5,69 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
+from omnigraph import choices
+from omnigraph.cli.commands import Call, graph_command
 from omnigraph.cli.given_texts import parameters, query_text
-from omnigraph.cli.options import (
-    Actor,
-    Branch,
-    Engine,
-    Json,
-    Master,
-    Quiet,
-    Store,
-    Uri,
-    Yes,
-    confirm_destructive,
-    graph_uri,
-)
-from omnigraph.cli.show.output import Output, dump_json
+from omnigraph.cli.options import At, Engine, IfCommit, Master, Types
+from omnigraph.cli.show.output import dump_json
 from omnigraph.cli.show.progress import progress_line
+from omnigraph.diagnostics import UNNAMED
 from omnigraph.errors import BadRequest
+from omnigraph.notebook import counted
+from omnigraph.sources import named_in_errors
 
-QueryFile = Annotated[Path | None, typer.Option("--query", help="A file with queries (.gq).")]
+QueryFile = Annotated[Path | None, typer.Option("--query", help="A file with queries (.gq); - is standard input.")]
 QueryName = Annotated[str | None, typer.Option("--name", help="Which query of the file to run.")]
 Inline = Annotated[str | None, typer.Option("-e", help="The query itself, inline.")]
 Params = Annotated[str | None, typer.Option("--params", help="Parameters as a JSON object.")]
 ParamsFile = Annotated[Path | None, typer.Option("--params-file", help="A JSON file with parameters.")]
 
-FORMATS = ("json", "jsonl", "csv", "table", "kv")
-MODES = ("append", "merge", "overwrite")
+Shape = Literal["json", "jsonl", "csv", "table", "kv"]
 
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the program, with their older names."""
-    app.command("load")(load)
-    app.command("query")(query)
-    app.command("read", hidden=True)(query)
-    app.command("mutate")(mutate)
-    app.command("change", hidden=True)(mutate)
-    app.command("export")(export)
+    graph_command(app, "load", branch=True, writes=True, destroys=True)(load)
+    graph_command(app, "query", branch=True)(query)
+    graph_command(app, "read", branch=True, hidden=True)(query)
+    graph_command(app, "mutate", branch=True, writes=True)(mutate)
+    graph_command(app, "change", branch=True, writes=True, hidden=True)(mutate)
+    graph_command(app, "export", branch=True)(export)
 
 
 def load(
+    call: Call,
     data: Annotated[
         list[str], typer.Option("--data", "-d", help="A file, directory, glob or - for stdin; may be repeated.")
     ],
-    mode: Annotated[str, typer.Option("--mode", help="append, merge or overwrite.")],
-    uri: Uri = None,
-    store: Store = None,
-    branch: Branch = "main",
+    mode: Annotated[
+        choices.Mode, typer.Option("--mode", help="Refuse ids that are there, update them, or replace each type.")
+    ],
     from_: Annotated[str | None, typer.Option("--from", help="Make --branch from this one if it is new.")] = None,
     type: Annotated[str | None, typer.Option("--type", help="The type that CSV or Parquet rows have.")] = None,
     src: Annotated[str | None, typer.Option("--src", help="The column with the source ids of edges.")] = None,
     dst: Annotated[str | None, typer.Option("--dst", help="The column with the target ids of edges.")] = None,
     columns: Annotated[list[str] | None, typer.Option("--map", help="column=property; may be repeated.")] = None,
+    if_commit: IfCommit = None,
     engine: Engine = "auto",
     master: Master = None,
-    actor: Actor = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    yes: Yes = False,
 ) -> None:
     """Load records as one atomic commit, or nothing at all if any record breaks a rule.
 
     Example: omnigraph load --data people.jsonl --mode merge graph.omni
     """
-    import omnigraph as og
-
-    out = Output(json=json, quiet=quiet)
-    target = graph_uri(uri, store)
-    if mode not in MODES:
-        raise BadRequest(f"--mode {mode} is not one of {', '.join(MODES)}")
-    if from_ is not None and branch == "main":
+    out = call.out
+    if from_ is not None and call.branch == "main":
         raise BadRequest(f"--from {from_} makes a branch for the load: name it with --branch")
     if mode == "overwrite":
-        confirm_destructive(target, yes, "replace the content of every type in the input")
-    out.echo_write(f"load {', '.join(data)} into {target} on branch {branch}, mode {mode}")
-    shown = not json and not quiet
-    with og.open(target, actor=actor) as graph, progress_line(shown=shown) as progress:
+        call.confirm("replace the content of every type in the input")
+    out.echo_write(f"load {', '.join(data)} into {call.uri} on branch {call.branch}, mode {mode}")
+    shown = not out.json and not out.quiet
+    with call.open() as graph, progress_line(shown=shown) as progress:
         result = graph.load(
             ["/dev/stdin" if name == "-" else name for name in data],
             mode=mode,
@@ -91,12 +75,13 @@ def load(
             src=src,
             dst=dst,
             columns=_mapping(columns or []),
-            branch=branch,
+            branch=call.branch,
             from_=from_,
             engine=engine,
+            if_commit=if_commit,
             progress=progress,
         )
-        if json:
+        if out.json:
             out.document({"uri": graph.uri, **result.to_json()})
             return
         rows = [(t.table_key, t.rows_loaded) for t in result.tables]
@@ -106,48 +91,48 @@ def load(
 
 
 def query(
-    uri: Uri = None,
-    store: Store = None,
+    call: Call,
     query: QueryFile = None,
     name: QueryName = None,
     inline: Inline = None,
     params: Params = None,
     params_file: ParamsFile = None,
-    branch: Branch = "main",
-    snapshot: Annotated[str | None, typer.Option("--snapshot", help="A commit, tag or manifest version.")] = None,
-    format: Annotated[str | None, typer.Option("--format", "-f", help="json, jsonl, csv, table or kv.")] = None,
+    at: At = None,
+    format: Annotated[Shape | None, typer.Option("--format", "-f", help="How rows are written.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show the plan instead of running it.")] = False,
     analyze: Annotated[bool, typer.Option("--analyze", help="Run it and show the plan with real counts.")] = False,
     engine: Engine = "auto",
     master: Master = None,
-    json: Json = False,
 ) -> None:
     """Run a read query.
 
     Example: omnigraph query graph.omni -e 'query q() { match { $p: Person } return { $p.name } limit 5 }'
     """
-    import omnigraph as og
-
-    shape = format or ("json" if json else "table")
-    if shape not in FORMATS:
-        raise BadRequest(f"--format {shape} is not one of {', '.join(FORMATS)}")
+    shape = format or ("json" if call.out.json else "table")
     source = query_text(query, inline)
     values = parameters(params, params_file)
-    with og.open(graph_uri(uri, store), read_only=True, branch=branch) as graph:
+    with call.read_branch() as graph, named_in_errors(str(query) if query else UNNAMED):
         if explain or analyze:
-            plan = graph.explain(source, name, values, at=snapshot, analyze=analyze)
+            plan = graph.explain(source, name, values, at=at, analyze=analyze)
             sys.stdout.write((dump_json(plan.to_json()) if shape == "json" else str(plan)) + "\n")
             return
-        result = graph.query(source, name, values, at=snapshot, engine=engine)
         if shape == "json":
-            state = graph.snapshot(snapshot)
-            sys.stdout.write(dump_json(query_json(result, name, state)) + "\n")
+            state = graph.snapshot(at)
+            result = graph.query(source, name, values, at=state.head.graph_commit_id, engine=engine)
+            sys.stdout.write(dump_json(query_json(result, name or only_query(source), state)) + "\n")
             return
-        for chunk in result_text(result, shape):
+        for chunk in result_text(graph.query(source, name, values, at=at, engine=engine), shape):
             sys.stdout.write(chunk)
 
 
-def query_json(result: Any, name: str | None, state: Any) -> dict[str, Any]:
+def only_query(source: str) -> str:
+    """The name of the query of a text that holds one."""
+    from omnigraph.query.parse import parse_queries
+
+    return parse_queries(source).queries[0].name.text
+
+
+def query_json(result: Any, name: str, state: Any) -> dict[str, Any]:
     """The JSON document of a query, the same as the server's response."""
     import orjson
 
@@ -161,7 +146,7 @@ def query_json(result: Any, name: str | None, state: Any) -> dict[str, Any]:
     }
 
 
-def result_text(result: Any, shape: str) -> Iterator[str]:
+def result_text(result: Any, shape: Shape) -> Iterator[str]:
     """A result as text, a piece at a time."""
     if shape == "jsonl":
         yield from (line + "\n" for line in result.jsonl())
@@ -175,67 +160,54 @@ def result_text(result: Any, shape: str) -> Iterator[str]:
 
 
 def mutate(
-    uri: Uri = None,
-    store: Store = None,
+    call: Call,
     query: QueryFile = None,
     name: QueryName = None,
     inline: Inline = None,
     params: Params = None,
     params_file: ParamsFile = None,
-    branch: Branch = "main",
-    if_commit: Annotated[
-        str | None, typer.Option("--if-commit", help="Only if no data changed since this commit.")
-    ] = None,
-    actor: Actor = None,
-    json: Json = False,
-    quiet: Quiet = False,
+    if_commit: IfCommit = None,
 ) -> None:
     """Run a mutation query: one commit, or nothing.
 
     Example: omnigraph mutate graph.omni --query people.gq --name hire --params '{"slug": "ada"}'
     """
-    import omnigraph as og
-
-    out = Output(json=json, quiet=quiet)
-    target = graph_uri(uri, store)
+    out = call.out
     source = query_text(query, inline)
-    out.echo_write(f"mutate {target} on branch {branch}")
-    with og.open(target, actor=actor) as graph:
-        result = graph.mutate(source, name, parameters(params, params_file), branch=branch, if_commit=if_commit)
-        if json:
-            out.document(result.to_json())
-            return
-        commit = f"commit {result.commit.graph_commit_id}" if result.commit else "nothing changed, no commit"
-        nodes, edges = _counted(result.affected_nodes, "node"), _counted(result.affected_edges, "edge")
-        out.say(f"{nodes} and {edges} affected; {commit}")
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    values = parameters(params, params_file)
+    out.echo_write(f"mutate {call.uri} on branch {call.branch}")
+    with call.open() as graph, named_in_errors(str(query) if query else UNNAMED):
+        result = graph.mutate(source, name, values, branch=call.branch, if_commit=if_commit)
+    if out.json:
+        out.document(result.to_json())
+        return
+    commit = f"commit {result.commit.graph_commit_id}" if result.commit else "nothing changed, no commit"
+    nodes, edges = counted(result.affected_nodes, "node"), counted(result.affected_edges, "edge")
+    out.say(f"{nodes} and {edges} affected; {commit}")
 
 
 def export(
-    to: Annotated[Path, typer.Option("--to", help="A file for JSON lines (- is stdout), a directory for Parquet.")],
-    uri: Uri = None,
-    store: Store = None,
-    branch: Branch = "main",
-    snapshot: Annotated[str | None, typer.Option("--snapshot", help="A commit, tag or manifest version.")] = None,
-    type: Annotated[list[str] | None, typer.Option("--type", help="Only these types; may be repeated.")] = None,
-    format: Annotated[str, typer.Option("--format", help="jsonl or parquet.")] = "jsonl",
+    call: Call,
+    to: Annotated[str, typer.Option("--to", help="A file for JSON lines (- is stdout), a directory for Parquet.")],
+    at: At = None,
+    type: Types = None,
+    format: Annotated[choices.ExportFormat, typer.Option("--format", help="What is written.")] = "jsonl",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
     engine: Engine = "auto",
     master: Master = None,
-    json: Json = False,
 ) -> None:
-    """Write a graph out, as JSON lines that load back to an equal graph, or as Parquet, one directory per type."""
-    import omnigraph as og
+    """Write a graph out, as JSON lines that load back to an equal graph, or as Parquet, one directory per type.
 
-    out = Output(json=json or str(to) == "-")
-    with og.open(graph_uri(uri, store), read_only=True, branch=branch) as graph:
-        summary = graph.export(str(to), at=snapshot, types=type, format=format, engine=engine)
-    if json and str(to) != "-":
-        out.document(summary.to_json())
+    Example: omnigraph export graph.omni --to graph.jsonl
+    """
+    with call.read_branch() as graph:
+        summary = graph.export(to, at=at, types=type, format=format, engine=engine, overwrite=overwrite)
+    if to == "-":
+        return
+    if call.out.json:
+        call.out.document(summary.to_json())
     else:
-        out.say(f"wrote {summary.rows} rows to {to}")
+        call.out.say(f"wrote {counted(summary.rows, 'row')} to {to}")
 
 
 def _mapping(texts: list[str]) -> dict[str, str] | None:

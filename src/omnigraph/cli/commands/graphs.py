@@ -7,67 +7,58 @@ from typing import Annotated, Any
 
 import typer
 
+from omnigraph.cli.commands import Call, graph_command
 from omnigraph.cli.given_texts import read_text
-from omnigraph.cli.options import Actor, Branch, Json, Quiet, Store, Uri, graph_uri
+from omnigraph.cli.options import At, Engine, Json, SchemaFile
 from omnigraph.cli.show.output import Output
+from omnigraph.sources import named_in_errors
 
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the program."""
-    app.command("init")(init)
-    app.command("snapshot")(snapshot)
+    graph_command(app, "init", writes=True)(init)
+    graph_command(app, "snapshot", branch=True)(snapshot)
     app.command("demo")(demo)
     app.command("version")(version)
 
 
-def init(
-    schema: Annotated[Path, typer.Option("--schema", "-s", help="The schema file (.pg).")],
-    uri: Uri = None,
-    store: Store = None,
-    actor: Actor = None,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Make a graph from a schema. Refuses a path that holds one already.
+def init(call: Call, schema: SchemaFile) -> None:
+    """Make a graph from a schema. Refuses a path that holds one already, or anything else.
 
     Example: omnigraph init --schema schema.pg graph.omni
     """
     import omnigraph as og
 
-    out = Output(json=json, quiet=quiet)
-    target = graph_uri(uri, store)
-    out.echo_write(f"init {target} from {schema}")
-    with og.init(target, schema=read_text(schema, "schema"), actor=actor) as graph:
-        head = graph.head()
-        if json:
-            out.document({"uri": graph.uri, "graph_commit_id": head.graph_commit_id, "tables": _tables(graph)})
+    out = call.out
+    source = read_text(schema, "schema")
+    out.echo_write(f"init {call.uri} from {schema}")
+    with named_in_errors(str(schema)), og.init(call.uri, schema=_as_text(source), actor=call.actor) as graph:
+        head, tables = graph.head(), sorted(graph.snapshot().tables)
+        if out.json:
+            out.document({"uri": graph.uri, "graph_commit_id": head.graph_commit_id, "tables": tables})
         else:
-            out.say(f"made {graph.uri} with {len(_tables(graph))} types, commit {head.graph_commit_id}")
+            noun = "type" if len(tables) == 1 else "types"
+            out.say(f"made {graph.uri} with {len(tables)} {noun}, commit {head.graph_commit_id}")
 
 
-def snapshot(
-    uri: Uri = None,
-    store: Store = None,
-    branch: Branch = "main",
-    at: Annotated[str | None, typer.Option("--at", help="A commit, a tag or a manifest version.")] = None,
-    json: Json = False,
-) -> None:
+def _as_text(source: str) -> str:
+    """A schema that cannot be taken for the name of a file."""
+    return source if "\n" in source else f"{source}\n"
+
+
+def snapshot(call: Call, at: At = None) -> None:
     """Show what a branch (or a commit, tag or manifest version) publishes: every table with its version and rows."""
-    import omnigraph as og
-
-    out = Output(json=json)
-    with og.open(graph_uri(uri, store), read_only=True, branch=branch) as graph:
+    with call.read_branch() as graph:
         state = graph.snapshot(at)
-        if json:
-            out.document(snapshot_json(state))
-            return
-        place = f"branch {state.branch.name}, manifest version {state.manifest_version}"
-        out.say(f"{place}, commit {state.head.graph_commit_id}")
-        rows = [
-            (p.table_key, p.row_count, p.version, p.lance_branch or "main line")
-            for _, p in sorted(state.tables.items())
-        ]
-        out.table(("table", "rows", "version", "line"), rows, empty="the graph has no tables")
+    if call.out.json:
+        call.out.document(snapshot_json(state))
+        return
+    place = f"branch {state.branch.name}, manifest version {state.manifest_version}"
+    call.out.say(f"{place}, commit {state.head.graph_commit_id}")
+    rows = [
+        (p.table_key, p.row_count, p.version, p.lance_branch or "main line") for _, p in sorted(state.tables.items())
+    ]
+    call.out.table(("table", "rows", "version", "line"), rows, empty="the graph has no tables")
 
 
 def snapshot_json(state: Any) -> dict[str, Any]:
@@ -90,15 +81,11 @@ def snapshot_json(state: Any) -> dict[str, Any]:
     }
 
 
-def _tables(graph: Any) -> list[str]:
-    return sorted(graph.snapshot().tables)
-
-
 def demo(
     path: Annotated[
         Path | None, typer.Argument(help="Where to make the sample graph.", show_default="a temporary place")
     ] = None,
-    engine: Annotated[str, typer.Option("--engine", help="spark or local: what runs the load.")] = "spark",
+    engine: Engine = "spark",
     people: Annotated[int, typer.Option("--people", help="How many people to make.", min=100)] = 20_000,
 ) -> None:
     """Make a sample graph and walk through it: load, query, branch, change, review, merge."""
@@ -108,14 +95,36 @@ def demo(
 
 
 def version(json: Json = False) -> None:
-    """Show the versions of OmniGraph and of what it stands on."""
-    import platform
-    from importlib.metadata import version as installed
-
-    versions = {name: installed(name) for name in ("omnigraph", "pylance", "pyarrow", "pyspark", "duckdb")}
-    versions["python"] = platform.python_version()
+    """Show the versions of OmniGraph, of the storage format, and of what it stands on."""
+    versions = installed_versions()
     out = Output(json=json)
     if json:
         out.document(versions)
     else:
-        out.say(", ".join(f"{name} {number}" for name, number in versions.items()))
+        out.say(versions_text(versions))
+
+
+def installed_versions() -> dict[str, str | int]:
+    """The program, the storage format that it writes, and the libraries that matter."""
+    import platform
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
+    from omnigraph.config import INTERNAL_MANIFEST_SCHEMA_VERSION
+
+    found: dict[str, str | int] = {
+        "omnigraph": installed("omnigraph"),
+        "storage_format": INTERNAL_MANIFEST_SCHEMA_VERSION,
+    }
+    for name, package in (("lance", "pylance"), ("spark", "pyspark"), ("arrow", "pyarrow"), ("duckdb", "duckdb")):
+        try:
+            found[name] = installed(package)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    found["python"] = platform.python_version()
+    return found
+
+
+def versions_text(versions: dict[str, str | int]) -> str:
+    """One line for people."""
+    return ", ".join(f"{name.replace('_', ' ')} {number}" for name, number in versions.items())

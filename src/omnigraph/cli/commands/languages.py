@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from omnigraph.cli.given_texts import read_text
-from omnigraph.cli.options import Json
+from omnigraph.cli.options import Json, SchemaFile
 from omnigraph.cli.show.output import Output
 from omnigraph.errors import BadRequest
 
@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 
 def lint(
-    schema: Annotated[Path, typer.Option("--schema", "-s", help="The schema file (.pg).")],
+    schema: SchemaFile,
     query: Annotated[list[Path] | None, typer.Option("--query", help="A query file (.gq); may be repeated.")] = None,
     files: Annotated[list[Path] | None, typer.Argument(help="More query files.")] = None,
     json: Json = False,

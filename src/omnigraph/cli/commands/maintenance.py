@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli.options import Actor, Branch, Engine, Json, Quiet, Store, Uri, Yes, confirm_destructive, graph_uri
+from omnigraph.cli.commands import Call, graph_command
+from omnigraph.cli.options import Engine
 from omnigraph.cli.show.output import Output
+from omnigraph.times import shown
 
 if TYPE_CHECKING:
     from omnigraph.maintain.cleanup import CleanupResult
@@ -21,51 +22,30 @@ tag = typer.Typer(help="Name commits so that cleanup keeps them.", no_args_is_he
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the program."""
-    app.command("optimize")(optimize)
-    app.command("index")(index)
-    app.command("repair")(repair)
-    app.command("cleanup")(cleanup)
-    app.command("verify")(verify)
+    graph_command(app, "optimize", branch=True, writes=True)(optimize)
+    graph_command(app, "index", branch=True, writes=True)(index)
+    graph_command(app, "repair", writes=True)(repair)
+    graph_command(app, "cleanup", writes=True, destroys=True)(cleanup)
+    graph_command(app, "verify")(verify)
     app.add_typer(tag, name="tag")
 
 
 def optimize(
-    uri: Uri = None,
-    store: Store = None,
-    branch: Branch = "main",
+    call: Call,
     table: Annotated[list[str] | None, typer.Option("--table", help="Only this table; may be repeated.")] = None,
     engine: Engine = "auto",
-    actor: Actor = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Compact small fragments and bring indexes up to date, in one commit. Changes no data."""
-    import omnigraph as og
-
-    out = Output(json=json, quiet=quiet)
-    target = graph_uri(uri, store)
-    out.echo_write(f"optimize branch {branch} of {target}")
-    with og.open(target, actor=actor) as graph:
-        _show(out, graph.optimize(branch, tables=table, engine=engine))
+    call.out.echo_write(f"optimize branch {call.branch} of {call.uri}")
+    with call.open() as graph:
+        _show(call.out, graph.optimize(call.branch, tables=table, engine=engine))
 
 
-def index(
-    uri: Uri = None,
-    store: Store = None,
-    branch: Branch = "main",
-    engine: Engine = "auto",
-    actor: Actor = None,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+def index(call: Call, engine: Engine = "auto") -> None:
     """Build the declared indexes that are missing and extend those that lag, in one commit."""
-    import omnigraph as og
-
-    out = Output(json=json, quiet=quiet)
-    target = graph_uri(uri, store)
-    out.echo_write(f"build indexes of branch {branch} of {target}")
-    with og.open(target, actor=actor) as graph:
-        _show(out, graph.ensure_indices(branch, engine=engine))
+    call.out.echo_write(f"build indexes of branch {call.branch} of {call.uri}")
+    with call.open() as graph:
+        _show(call.out, graph.ensure_indices(call.branch, engine=engine))
 
 
 def _show(out: Output, result: MaintenanceResult) -> None:
@@ -89,8 +69,7 @@ def _show(out: Output, result: MaintenanceResult) -> None:
 
 
 def repair(
-    uri: Uri = None,
-    store: Store = None,
+    call: Call,
     confirm: Annotated[bool, typer.Option("--confirm", help="Publish drift that changes no data.")] = False,
     force: Annotated[
         bool, typer.Option("--force", help="With --confirm: publish everything else as it stands, too.")
@@ -98,26 +77,19 @@ def repair(
     restore: Annotated[
         bool, typer.Option("--restore", help="With --force: put it back to what is published instead.")
     ] = False,
-    actor: Actor = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Show tables that moved without being published, and writes that recovery refused; mend them on request.
 
-    Exits with 1 when something was refused.
+    Changes nothing without --confirm. Exits with 1 when something was refused.
     """
-    import omnigraph as og
-
-    out = Output(json=json, quiet=quiet)
-    target = graph_uri(uri, store)
     if confirm:
-        out.echo_write(f"repair {target}")
-    with og.open(target, actor=actor, read_only=not confirm) as graph:
+        call.out.echo_write(f"repair {call.uri}")
+    with call.open(read_only=not confirm) as graph:
         report = graph.repair(confirm=confirm, force=force, restore=restore)
-    if json:
-        out.document(report.to_json())
+    if call.out.json:
+        call.out.document(report.to_json())
     else:
-        _show_repair(out, report)
+        _show_repair(call.out, report)
     if report.exit_code:
         raise typer.Exit(report.exit_code)
 
@@ -148,8 +120,7 @@ def _show_repair(out: Output, report: RepairReport) -> None:
 
 
 def cleanup(
-    uri: Uri = None,
-    store: Store = None,
+    call: Call,
     keep: Annotated[
         int | None, typer.Option("--keep", help="Commits of each branch that stay; 10 when no age is given.")
     ] = None,
@@ -158,30 +129,22 @@ def cleanup(
     ] = None,
     confirm: Annotated[bool, typer.Option("--confirm", help="Remove it; without this it is only shown.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Allow to keep fewer than 3 commits.")] = False,
-    actor: Actor = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    yes: Yes = False,
 ) -> None:
     """Remove old history and what crashed writers left. Shows what would go unless --confirm is given.
 
     What a branch, a tag, a merge base or a live writer needs always stays. Exits with 1 when something could not be
     removed; run it again then.
     """
-    import omnigraph as og
-
-    out = Output(json=json, quiet=quiet)
-    target = graph_uri(uri, store)
     kept = 10 if keep is None and older_than is None else keep
     if confirm:
-        confirm_destructive(target, yes, "remove old history")
-        out.echo_write(f"clean up {target}")
-    with og.open(target, actor=actor, read_only=not confirm) as graph:
+        call.confirm("remove old history")
+        call.out.echo_write(f"clean up {call.uri}")
+    with call.open(read_only=not confirm) as graph:
         result = graph.cleanup(keep_versions=kept, older_than=older_than, confirm=confirm, force=force)
-    if json:
-        out.document(result.to_json())
+    if call.out.json:
+        call.out.document(result.to_json())
     else:
-        _show_cleanup(out, result)
+        _show_cleanup(call.out, result)
     if result.failed:
         raise typer.Exit(1)
 
@@ -198,17 +161,14 @@ def _show_cleanup(out: Output, result: CleanupResult) -> None:
         out.say(f"{result.commits_kept} commits stay readable")
 
 
-def verify(uri: Uri = None, store: Store = None, json: Json = False) -> None:
+def verify(call: Call) -> None:
     """Read everything and check it. Changes nothing; exits with 1 when something is wrong."""
-    import omnigraph as og
-
-    out = Output(json=json)
-    with og.open(graph_uri(uri, store), read_only=True) as graph:
+    with call.read() as graph:
         report = graph.verify()
-    if json:
-        out.document(report.to_json())
+    if call.out.json:
+        call.out.document(report.to_json())
     else:
-        _show_verify(out, report)
+        _show_verify(call.out, report)
     if report.exit_code:
         raise typer.Exit(report.exit_code)
 
@@ -224,61 +184,39 @@ def _show_verify(out: Output, report: VerifyReport) -> None:
     )
 
 
-@tag.command()
+@graph_command(tag, "create", writes=True)
 def create(
+    call: Call,
     name: Annotated[str, typer.Argument(help="The tag.")],
     target: Annotated[str, typer.Argument(help="The branch, commit or tag to name.")],
-    uri: Uri = None,
-    store: Store = None,
-    actor: Actor = None,
-    json: Json = False,
 ) -> None:
     """Name a commit."""
-    import omnigraph as og
-
-    out = Output(json=json)
-    with og.open(graph_uri(uri, store), actor=actor) as graph:
+    with call.open() as graph:
         made = graph.tags.create(name, target)
-    if json:
-        out.document({"name": made.name, "graph_commit_id": made.graph_commit_id})
+    if call.out.json:
+        call.out.document(made.to_json())
     else:
-        out.say(f"tag {made.name} names commit {made.graph_commit_id}")
+        call.out.say(f"tag {made.name} names commit {made.graph_commit_id}")
 
 
-@tag.command("list")
-def list_(uri: Uri = None, store: Store = None, json: Json = False) -> None:
+@graph_command(tag, "list")
+def list_(call: Call) -> None:
     """List the tags."""
-    import omnigraph as og
-
-    out = Output(json=json)
-    with og.open(graph_uri(uri, store), read_only=True) as graph:
+    with call.read() as graph:
         tags = graph.tags.list()
-    if json:
-        out.document({"tags": [{"name": t.name, "graph_commit_id": t.graph_commit_id} for t in tags]})
+    if call.out.json:
+        call.out.document({"tags": [found.to_json() for found in tags]})
         return
-    rows = [
-        (
-            t.name,
-            t.graph_commit_id,
-            t.created_by,
-            f"{datetime.fromtimestamp(t.created_at / 1e6, UTC):%Y-%m-%d %H:%M:%S}",
-        )
-        for t in tags
-    ]
-    out.table(("tag", "commit", "made by", "made"), rows, empty="no tags")
+    rows = [(t.name, t.graph_commit_id, t.created_by, shown(t.created_at)) for t in tags]
+    call.out.table(("tag", "commit", "made by", "made"), rows, empty="no tags")
 
 
-@tag.command()
-def delete(
-    name: Annotated[str, typer.Argument(help="The tag.")], uri: Uri = None, store: Store = None, json: Json = False
-) -> None:
+@graph_command(tag, "delete", writes=True)
+def delete(call: Call, name: Annotated[str, typer.Argument(help="The tag.")]) -> None:
     """Remove a tag. The commit stays until cleanup."""
-    import omnigraph as og
-
-    out = Output(json=json)
-    with og.open(graph_uri(uri, store)) as graph:
+    with call.open() as graph:
         graph.tags.delete(name)
-    if json:
-        out.document({"name": name, "deleted": True})
+    if call.out.json:
+        call.out.document({"name": name, "deleted": True})
     else:
-        out.say(f"deleted tag {name}")
+        call.out.say(f"deleted tag {name}")

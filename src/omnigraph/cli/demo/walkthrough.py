@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from omnigraph.choices import Engine
 from omnigraph.cli.demo.sample import query_source, schema_source, write_sample
 from omnigraph.cli.show.output import console
 
 
-def walk_through(path: Path | None, *, engine: str, people: int) -> None:
+def walk_through(path: Path | None, *, engine: Engine, people: int) -> None:
     """Make the sample graph at `path` (or in a temporary place that is removed) and walk through it."""
     if path is not None:
         _walk(path, engine, people)
@@ -22,7 +23,7 @@ def walk_through(path: Path | None, *, engine: str, people: int) -> None:
         _walk(Path(directory) / "sample.omni", engine, people)
 
 
-def _walk(path: Path, engine: str, people: int) -> None:
+def _walk(path: Path, engine: Engine, people: int) -> None:
     import omnigraph as og
 
     out = console()

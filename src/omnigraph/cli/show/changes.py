@@ -38,7 +38,7 @@ def _details(change: EntityChange) -> Iterable[str]:
         return
     row = change.after or change.before or {}
     for name, value in row.items():
-        if value is not None and name not in ("id", "src", "dst"):
+        if value is not None and not name.startswith("@"):
             yield f"{name}: {_show(value)}"
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
 from omnigraph.ledger.values import GraphCommit
+from omnigraph.times import shown
 
 
 def draw(commits: Sequence[GraphCommit]) -> Iterator[str]:
@@ -30,6 +30,5 @@ def _advance(lanes: list[str], column: int, parents: list[str]) -> list[str]:
 
 
 def _describe(commit: GraphCommit) -> str:
-    when = datetime.fromtimestamp(commit.created_at / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S")
     actor = f" by {commit.actor_id}" if commit.actor_id else ""
-    return f"{commit.graph_commit_id}  {when}  {commit.kind.value} on {commit.branch}{actor}"
+    return f"{commit.graph_commit_id}  {shown(commit.created_at)}  {commit.kind.value} on {commit.branch}{actor}"

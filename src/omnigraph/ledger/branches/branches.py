@@ -53,7 +53,7 @@ def create_branch(
     refuse_while_schema_is_applied(store, "branch create")
     # Taken before the source is read: cleanup leaves alone whatever was a head since then.
     with store.leases.acquire(f"{WRITER_LEASE_PREFIX}{ULID()}", f"branch create {name}"):
-        source = snapshots.resolve(store, from_)
+        source = snapshots.resolve(store, from_, operation="branch create")
         with _source_held(store, source):
             return _create(store, name, source, actor)
 
@@ -108,7 +108,12 @@ def list_branches(store: GraphParts) -> list[BranchRef]:
 
 
 def delete_branch(
-    store: GraphParts, name: str, *, bound_to: str | None = None, as_made: BranchRef | None = None
+    store: GraphParts,
+    name: str,
+    *,
+    bound_to: str | None = None,
+    as_made: BranchRef | None = None,
+    actor: str | None = None,
 ) -> None:
     """Delete a branch.
 
@@ -136,7 +141,13 @@ def delete_branch(
         if not store.refs.delete(ref):
             raise NotFound(f"branch delete: `{name}` was deleted by somebody else meanwhile", branch=name)
         failpoint("branch_delete.after_ref")
+    _logger.info("branch %s was deleted%s, at commit %s", name, by(actor), last.head.graph_commit_id)
     _reclaim(store, ref, last)
+
+
+def by(actor: str | None) -> str:
+    """Who did it, for a line of the log."""
+    return f" by {actor}" if actor else ""
 
 
 def descendants(store: GraphParts, ref: BranchRef) -> list[BranchRef]:

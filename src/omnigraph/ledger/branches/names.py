@@ -26,7 +26,9 @@ def is_commit_id(text: str) -> bool:
 
 
 def refuse_system_name(name: str, operation: str) -> None:
-    """Refuse a name that belongs to the system, naming the operation and the name."""
+    """Refuse a name that belongs to the system, or is no name at all, naming the operation and the name."""
+    if not isinstance(name, str):
+        raise BadRequest(f"{operation}: a branch or tag is named by a text, not by {type(name).__name__}")
     if name in SYSTEM_NAMES:
         raise BadRequest(f"{operation}: `{name}` is a system name and cannot be used as a branch")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -22,6 +23,7 @@ from omnigraph.ledger.values import BranchRef
 from omnigraph.storage.objects.object_errors import LostPrecondition, ObjectExists, ObjectNotFound
 from omnigraph.storage.objects.objects import ObjectStore, Token
 from omnigraph.storage.objects.path_segments import decode_name, encode_name
+from omnigraph.times import aware
 
 BRANCHES_PREFIX = "_refs/branches"
 TAGS_PREFIX = "_refs/tags"
@@ -43,6 +45,15 @@ class TagRef:
     graph_commit_id: str
     created_by: str | None = None
     created_at: int = 0
+
+    @property
+    def created(self) -> datetime:
+        """When it was made."""
+        return aware(self.created_at)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data, the same on the command line and over HTTP."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -23,6 +24,7 @@ from omnigraph.ledger.values import WriterKind
 from omnigraph.storage.lance_errors import TableExists
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.values import TableVersion
+from omnigraph.times import aware
 
 declare("audit.append.before", "A sidecar is resolved; its audit row is not written")
 declare("audit.append.after", "The audit row is written; the sidecar is still there")
@@ -63,6 +65,11 @@ class RecoveryRecord:
     branch: str
     tables: tuple[RecoveredTable, ...]
     created_at: int
+
+    @property
+    def created(self) -> datetime:
+        """When it was recorded."""
+        return aware(self.created_at)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data, the same on the command line and over HTTP."""

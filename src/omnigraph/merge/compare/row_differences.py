@@ -17,8 +17,9 @@ from omnigraph.merge.compare.images import blob_columns, compared_columns, image
 from omnigraph.merge.compare.lineage import LINEAGE_ENDS, LineageRows, lineage_of
 from omnigraph.merge.compare.relational import BATCH_ROWS, RowEngine
 from omnigraph.merge.placement import IN_PROCESS, Placement
-from omnigraph.schema.arrow import arrow_type, shown_columns
+from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.catalog import GraphType, Property
+from omnigraph.schema.entities import entity_columns
 from omnigraph.storage.constants import SCAN_SHARE
 from omnigraph.storage.values import TableVersion
 from omnigraph.write.schema.schema_tables import default_scalar
@@ -153,7 +154,7 @@ def matched_fields(left: Side, right: Side) -> tuple[FieldPair, ...] | None:
     if left.type.properties == right.type.properties:
         return None
     ends = ("src", "dst") if left.type.kind == "edge" else ()
-    before, after = shown_columns(left.type), shown_columns(right.type)
+    before, after = entity_columns(left.type), entity_columns(right.type)
     found = [FieldPair(before[end], after[end]) for end in ends]
     for old, new in matched_properties(left, right):
         only = new if old is None else old if new is None else None

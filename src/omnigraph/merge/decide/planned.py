@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 from omnigraph.config import settings
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.merge.changes import EntityChange, Op
-from omnigraph.merge.compare.images import blob_columns, digest, digest_rows, shown_row
+from omnigraph.merge.compare.images import blob_columns, digest, digest_rows
 from omnigraph.merge.decide.given_rows import given_rows
 from omnigraph.merge.decide.three_way import TableMerge
+from omnigraph.schema.entities import entity_row, hidden_properties
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -37,6 +38,7 @@ def _table_changes(store: GraphStore, table: TableMerge) -> Iterator[EntityChang
     ids = pa.concat_arrays([table.take, table.delete, pa.array(list(given), pa.utf8())])
     ids = ids.take(pc.array_sort_indices(ids))
     deleted = set(table.delete.to_pylist())
+    hidden = hidden_properties(table.type)
     step = settings().merge_stage_batch_rows
     for start in range(0, len(ids), step):
         piece = ids.slice(start, step)
@@ -47,8 +49,8 @@ def _table_changes(store: GraphStore, table: TableMerge) -> Iterator[EntityChang
             op = Op.DELETE if new is None else Op.INSERT if old is None else Op.UPDATE
             shown: dict[str, Any] = new or old or {}
             ends = (shown["src"], shown["dst"]) if table.type.kind == "edge" else None
-            old, new = shown_row(table.type, old), shown_row(table.type, new)
-            yield EntityChange(table.type.kind, table.type.name, id_, op, old, new, ends)
+            old, new = entity_row(table.type, old)(table.type, new)
+            yield EntityChange(table.type.kind, table.type.name, id_, op, old, new, ends, hidden=hidden)
 
 
 def _given(store: GraphStore, table: TableMerge) -> dict[str, dict[str, Any]]:

@@ -1,3 +1,3 @@
 """What comes back: rows in many forms, and the plan as a person reads it."""
 
-__all__ = ["explain", "result"]
+__all__ = ["explain", "formats", "result"]

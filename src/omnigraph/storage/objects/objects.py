@@ -183,6 +183,18 @@ class ObjectStore:
             return None
         return ObjectInfo(path, int(meta["size"]), meta["last_modified"])
 
+    def names(self) -> list[str]:
+        """What lies directly below the root, objects and directories alike, sorted. One request, however much it is."""
+        self._called("list")
+        with storage_errors("listing", self.root.uri):
+            if not self._there():
+                return []
+            if self._local:
+                return sorted(os.listdir(self.root.path))
+            found = obstore.list_with_delimiter(self._store(), None)
+        objects = [str(meta["path"]) for meta in found["objects"] if not self._is_tombstone(meta)]
+        return sorted([*objects, *(str(prefix).rstrip("/") for prefix in found["common_prefixes"])])
+
     def list(self, prefix: str = "") -> list[ObjectInfo]:
         """Every object below `prefix`, sorted by path. `a/b` does not catch `a/bc`; temporary files are left out."""
         prefix = clean_path(prefix)

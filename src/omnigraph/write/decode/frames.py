@@ -52,17 +52,12 @@ class ColumnMapping:
         """Column of the table to column of the source. Raises BadRequest for columns that mean nothing."""
         found: dict[str, str] = {}
         meant = {name: self.columns.get(name, name) for name in names}
+        self._refuse_missing_ends(names, meant)
         for name in names:
             target = self._target(name, meant)
             if target in found:
                 raise BadRequest(f"the columns `{found[target]}` and `{name}` are both `{column_title(target)}`")
             found[target] = name
-        missing = [end for end in ("src", "dst") if isinstance(self.type, EdgeType) and end not in found]
-        if missing:
-            raise BadRequest(
-                f"no column gives the `{missing[0]}` of {self.type.name} edges; there are {', '.join(names)}. "
-                "Name it with src=… or dst=… (--src, --dst)"
-            )
         unknown = [name for name in self.columns if name not in names]
         if unknown:
             raise BadRequest(f"the mapping names the column `{unknown[0]}`, which is not there")
@@ -81,6 +76,22 @@ class ColumnMapping:
                 + (f"; {hint}" if hint else "; map it to one, or leave it out")
             )
         return property_.column
+
+    def _refuse_missing_ends(self, names: Sequence[str], meant: Mapping[str, str]) -> None:
+        """Before anything else is said of the columns of edges: which of them are their ends."""
+        if not isinstance(self.type, EdgeType):
+            return
+        for end, given in (("src", self.src), ("dst", self.dst)):
+            if given is not None and given not in meant.values():
+                raise BadRequest(f"{end} names the column `{given}`, which is not there; there are {', '.join(names)}")
+        ends = {own_column(self.type, name, set(meant.values()), self.src, self.dst) for name in meant.values()}
+        missing = [end for end in ENDS if end not in ends]
+        if missing:
+            arguments, options = "=… and ".join(missing), " and --".join(missing)
+            raise BadRequest(
+                f"no column gives the `{missing[0]}` of {self.type.name} edges; there are {', '.join(names)}. "
+                f"Name it with {arguments}=… (--{options})"
+            )
 
 
 def decode_frames(

@@ -217,6 +217,9 @@ def _as_arrow(data: Any) -> pa.Table | pa.RecordBatchReader | None:
         return data.read_all()
     module = type(data).__module__.split(".", 1)[0]
     if module == "pandas":
+        twice = [str(name) for name, is_again in zip(data.columns, data.columns.duplicated(), strict=True) if is_again]
+        if twice:
+            raise BadRequest(f"the frame has more than one column `{twice[0]}`; give each its own name")
         # NaN and NaT are how pandas writes that there is no value.
         return pa.Table.from_pandas(data, preserve_index=False)
     if module == "polars":

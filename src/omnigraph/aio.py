@@ -1,0 +1,135 @@
+"""The async twin of the package: `await og.aio.open(…)`, then every method of a Graph can be awaited.
+
+    g = await og.aio.open("graph.omni")
+    result = await g.query("query q() { match { $p: Person } return { $p.name } }")
+
+The work is done in threads: Lance, DuckDB and Arrow let go of the interpreter while they work, so the event loop goes
+on. A call that is cancelled stops to wait; what it had begun comes to its end in its thread, and a write is still
+atomic.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import wraps
+from os import PathLike
+from types import TracebackType
+from typing import ParamSpec, Self, TypeVar
+
+from omnigraph import graph as sync
+from omnigraph.graph import Graph, Target
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+async def init(uri: str | PathLike[str], *, schema: str | PathLike[str], actor: str | None = None) -> AsyncGraph:
+    """Make a graph, as `og.init` does."""
+    return AsyncGraph(await asyncio.to_thread(sync.init, uri, schema=schema, actor=actor))
+
+
+async def open(  # noqa: A001 - `og.aio.open` is how it reads
+    uri: str | PathLike[str], *, read_only: bool = False, branch: str = "main", actor: str | None = None
+) -> AsyncGraph:
+    """Open a graph, as `og.open` does."""
+    return AsyncGraph(await asyncio.to_thread(sync.open, uri, read_only=read_only, branch=branch, actor=actor))
+
+
+def _awaited(method: Callable[P, R]) -> Callable[P, Awaitable[R]]:
+    """The same method, run in a thread."""
+
+    @wraps(method)
+    async def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        return await asyncio.to_thread(method, *args, **kwargs)
+
+    return call
+
+
+class AsyncGraph:
+    """A Graph whose methods are awaited; `graph` is the Graph itself. Use it with `async with`, or `await close()`.
+
+    What comes back is what the Graph gives: a Diff or a page of changes reads as it is iterated, so iterate a large one
+    in a thread, or list it with `await asyncio.to_thread(list, diff)`.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.uri = graph.uri
+        self.query = _awaited(graph.query)
+        self.explain = _awaited(graph.explain)
+        self.snapshot = _awaited(graph.snapshot)
+        self.entity = _awaited(graph.entity)
+        self.export = _awaited(graph.export)
+        self.to_spark = _awaited(graph.to_spark)
+        self.mutate = _awaited(graph.mutate)
+        self.load = _awaited(graph.load)
+        self.catalog = _awaited(graph.catalog)
+        self.schema_source = _awaited(graph.schema_source)
+        self.plan_schema = _awaited(graph.plan_schema)
+        self.apply_schema = _awaited(graph.apply_schema)
+        self.head = _awaited(graph.head)
+        self.commit = _awaited(graph.commit)
+        self.commit_changes = _awaited(graph.commit_changes)
+        self.log = _awaited(graph.log)
+        self.recoveries = _awaited(graph.recoveries)
+        self.refresh = _awaited(graph.refresh)
+        self.branch_list = _awaited(graph.branch_list)
+        self.branch_create = _awaited(graph.branch_create)
+        self.branch_delete = _awaited(graph.branch_delete)
+        self.sync_branch = _awaited(graph.sync_branch)
+        self.merge = _awaited(graph.merge)
+        self.diff = _awaited(graph.diff)
+        self.changes = _awaited(graph.changes)
+        self.ensure_indices = _awaited(graph.ensure_indices)
+        self.optimize = _awaited(graph.optimize)
+        self.repair = _awaited(graph.repair)
+        self.cleanup = _awaited(graph.cleanup)
+        self.verify = _awaited(graph.verify)
+        self.close = _awaited(graph.close)
+
+    @property
+    def branch_name(self) -> str:
+        """The branch this handle is bound to."""
+        return self.graph.branch_name
+
+    @property
+    def tags(self) -> AsyncTags:
+        """Names for commits: `create`, `list`, `delete`."""
+        return AsyncTags(self.graph)
+
+    @asynccontextmanager
+    async def branch(
+        self, name: str, from_: Target = None, *, merge: bool = False, actor: str | None = None
+    ) -> AsyncIterator[AsyncGraph]:
+        """A handle bound to a branch, as `Graph.branch` gives it."""
+        block = self.graph.branch(name, from_, merge=merge, actor=actor)
+        bound = await asyncio.to_thread(block.__enter__)
+        try:
+            yield AsyncGraph(bound)
+        except BaseException as error:
+            if not await asyncio.to_thread(block.__exit__, type(error), error, error.__traceback__):
+                raise
+        else:
+            await asyncio.to_thread(block.__exit__, None, None, None)
+
+    def __repr__(self) -> str:
+        return repr(self.graph).replace("<Graph", "<AsyncGraph", 1)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class AsyncTags:
+    """The tags of a graph, awaited."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.create = _awaited(graph.tags.create)
+        self.list = _awaited(graph.tags.list)
+        self.delete = _awaited(graph.tags.delete)

@@ -1,0 +1,21 @@
+"""The words that arguments with a fixed choice take, as types: editors complete them and checkers know them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+Mode = Literal["append", "merge", "overwrite"]
+"""How a load treats rows that are there: refuse their ids, update them, or replace all rows of each named type."""
+
+Engine = Literal["auto", "local", "spark"]
+"""What runs bulk work; `auto` decides by size."""
+
+Strategy = Literal["ours", "theirs"]
+"""Which side wins where both sides of a merge changed a row."""
+
+ExportFormat = Literal["jsonl", "parquet"]
+"""What an export writes."""
+
+Time = datetime | str | int
+"""A moment: an aware datetime, ISO text with an offset, or microseconds since the epoch."""

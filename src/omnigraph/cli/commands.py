@@ -1,0 +1,123 @@
+"""How a command on a graph is declared: its own options, and after them those that all such commands share.
+
+A command is a function whose first parameter is the `Call`; which shared options it takes is said where it is
+registered, so no command lists them and none can differ.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import typer
+
+from omnigraph.cli.options import Actor, Branch, Json, Quiet, Store, Uri, Yes, confirm_destructive, graph_uri
+from omnigraph.cli.show.output import Output
+
+if TYPE_CHECKING:
+    from omnigraph.graph import Graph
+
+Command = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a command on a graph is given: which graph and branch, for whom, and where to write."""
+
+    named: str | None
+    branch: str
+    actor: str | None
+    yes: bool
+    out: Output
+
+    @property
+    def uri(self) -> str:
+        """The graph; an error when none was named."""
+        return graph_uri(self.named, None)
+
+    def read(self) -> Graph:
+        """The graph, opened so that not one byte can change."""
+        return self.open(read_only=True)
+
+    def open(self, *, read_only: bool = False) -> Graph:
+        """The graph, opened for writing unless it is not to be."""
+        import omnigraph as og
+
+        return og.open(self.uri, actor=self.actor, read_only=read_only)
+
+    def read_branch(self) -> Graph:
+        """The graph bound to the named branch, opened so that not one byte can change."""
+        import omnigraph as og
+
+        return og.open(self.uri, read_only=True, branch=self.branch)
+
+    def confirm(self, what: str) -> None:
+        """Ask before something is destroyed on a store that is not local."""
+        confirm_destructive(self.uri, self.yes, what)
+
+
+_SHARED: dict[str, tuple[Any, Any]] = {
+    "uri": (Uri, None),
+    "store": (Store, None),
+    "branch": (Branch, "main"),
+    "actor": (Actor, None),
+    "json": (Json, False),
+    "quiet": (Quiet, False),
+    "yes": (Yes, False),
+}
+"""The shared options with their defaults, in the order in which help shows them."""
+
+
+def graph_command(
+    group: typer.Typer,
+    name: str,
+    *,
+    branch: bool = False,
+    writes: bool = False,
+    destroys: bool = False,
+    hidden: bool = False,
+) -> Callable[[Command], Command]:
+    """Declare a command on a graph.
+
+    `branch`: it works on one branch. `writes`: it has an actor, and echoes what it will touch. `destroys`: it may ask
+    first.
+    """
+    taken = ["uri", "store", "json"]
+    taken += ["branch"] if branch else []
+    taken += ["actor", "quiet"] if writes else []
+    taken += ["yes"] if destroys else []
+    shared = {option: found for option, found in _SHARED.items() if option in taken}
+
+    def declare(function: Command) -> Command:
+        hints = get_type_hints(function, include_extras=True)
+        own = list(inspect.signature(function).parameters.values())[1:]
+        kind = inspect.Parameter.KEYWORD_ONLY
+        parameters = [parameter.replace(kind=kind, annotation=hints[parameter.name]) for parameter in own]
+        parameters += [
+            inspect.Parameter(option, kind, default=default, annotation=annotation)
+            for option, (annotation, default) in shared.items()
+        ]
+
+        def command(**given: Any) -> None:
+            chosen = {option: given.pop(option) for option in shared}
+            function(_call(chosen), **given)
+
+        command.__name__, command.__doc__ = function.__name__, function.__doc__
+        command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        group.command(name, hidden=hidden)(command)
+        return function
+
+    return declare
+
+
+def _call(chosen: dict[str, Any]) -> Call:
+    return Call(
+        named=chosen["uri"] or chosen["store"],
+        branch=chosen.get("branch", "main"),
+        actor=chosen.get("actor"),
+        yes=chosen.get("yes", False),
+        out=Output(json=chosen["json"], quiet=chosen.get("quiet", False)),
+    )
