@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from omnigraph.merge.changes import EntityChange
     from omnigraph.merge.diff import Diff
     from omnigraph.merge.merge import MergeResult
-    from omnigraph.read.result import Result
+    from omnigraph.read.result.result import Result
     from omnigraph.schema.catalog import Catalog
     from omnigraph.write.results import LoadResult, MutationResult
 
@@ -59,7 +59,7 @@ _HOMES = {
     "MergeResult": "merge.merge",
     "MutationResult": "write.results",
     "OmniGraphError": "errors",
-    "Result": "read.result",
+    "Result": "read.result.result",
     "Snapshot": "ledger.values",
     "init": "graph",
     "open": "graph",

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.errors import BadRequest, ValidationFailed
-from omnigraph.ledger.snapshots import entity
 from omnigraph.ledger.store import GraphStore, create_store
+from omnigraph.read.entities import entity
 from omnigraph.schema.compiler.compile import compile_schema
 from omnigraph.schema.given_ids import NoId, id_form
 from omnigraph.write.load.load import load
@@ -171,7 +171,7 @@ def test_a_keyed_edge_is_found_by_its_ends(graph: GraphStore):
     for value in (["2026-01-02", ["a", DAY]], [DAY, '["a", "2026-01-02"]']):
         found = entity(graph, "ToPair", value)
         assert found is not None
-        assert found["id"] == '["2026-01-02","[\\"a\\",\\"2026-01-02\\"]"]'
+        assert found["@id"] == '["2026-01-02","[\\"a\\",\\"2026-01-02\\"]"]'
 
 
 def test_a_given_id_may_be_any_spelling_of_the_key(graph: GraphStore):

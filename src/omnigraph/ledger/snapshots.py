@@ -18,7 +18,6 @@ from omnigraph.ledger.history.dag import first_parents
 from omnigraph.ledger.manifest.manifest import ManifestState
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.values import MAIN, BranchRef, GraphCommit, Snapshot, TablePin
-from omnigraph.schema.arrow import shown_columns
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.schema.given_ids import NoId, id_form
 from omnigraph.storage.lance_errors import TableNotFound

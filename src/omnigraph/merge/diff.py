@@ -17,7 +17,6 @@ from omnigraph.ledger.snapshots import find_type, table_of
 from omnigraph.ledger.values import Snapshot, TablePin
 from omnigraph.merge.changes import EntityChange, FieldPair, Op, TypeCount
 from omnigraph.merge.compare.candidates import CANDIDATES, collect_candidates
-from omnigraph.merge.compare.images import shown_row
 from omnigraph.merge.compare.relational import row_engine
 from omnigraph.merge.compare.row_differences import Side, changed_by_lineage, changes_sql, exact_changes, matched_fields
 from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
@@ -271,7 +270,7 @@ def _change(pair: TablePair, row: dict[str, Any]) -> EntityChange:
     old, new, type_ = row["before"], row["after"], pair.type
     shown = new or old
     endpoints = (shown["src"], shown["dst"]) if type_.kind == "edge" else None
-    before, after = entity_row(pair.left.type, old)(pair.right.type, new)
+    before, after = entity_row(pair.left.type, old), entity_row(pair.right.type, new)
     hidden = hidden_properties(pair.left.type) | hidden_properties(pair.right.type)
     op = Op(row["op"])
     return EntityChange(type_.kind, type_.name, row["id"], op, before, after, endpoints, pair.fields, hidden)

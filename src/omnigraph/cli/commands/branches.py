@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from omnigraph import choices
-from omnigraph.cli.commands import Call, graph_command
+from omnigraph.cli.calling import Call, graph_command
 from omnigraph.cli.options import Engine, Kinds, Ops, Types
 from omnigraph.cli.show.output import Output
 from omnigraph.errors import NotFound

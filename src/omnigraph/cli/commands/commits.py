@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from omnigraph.cli.commands import Call, graph_command
+from omnigraph.cli.calling import Call, graph_command
 from omnigraph.cli.options import CommitId, Kinds, Ops, Types
 from omnigraph.errors import BadRequest
 from omnigraph.times import shown, to_microseconds

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from omnigraph import choices
-from omnigraph.cli.commands import Call, graph_command
+from omnigraph.cli.calling import Call, graph_command
 from omnigraph.cli.given_texts import parameters, query_text
 from omnigraph.cli.options import At, Engine, IfCommit, Master, Types
 from omnigraph.cli.show.output import dump_json

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from omnigraph.cli.commands import Call, graph_command
+from omnigraph.cli.calling import Call, graph_command
 from omnigraph.cli.given_texts import read_text
 from omnigraph.cli.options import At, Engine, Json, SchemaFile
 from omnigraph.cli.show.output import Output

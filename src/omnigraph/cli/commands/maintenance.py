@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli.commands import Call, graph_command
+from omnigraph.cli.calling import Call, graph_command
 from omnigraph.cli.options import Engine
 from omnigraph.cli.show.output import Output
 from omnigraph.times import shown

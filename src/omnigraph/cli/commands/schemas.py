@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from omnigraph.cli.commands import Call, graph_command
+from omnigraph.cli.calling import Call, graph_command
 from omnigraph.cli.given_texts import read_text
 from omnigraph.cli.options import At, SchemaFile
 from omnigraph.sources import named_in_errors

@@ -49,7 +49,7 @@ def _table_changes(store: GraphStore, table: TableMerge) -> Iterator[EntityChang
             op = Op.DELETE if new is None else Op.INSERT if old is None else Op.UPDATE
             shown: dict[str, Any] = new or old or {}
             ends = (shown["src"], shown["dst"]) if table.type.kind == "edge" else None
-            old, new = entity_row(table.type, old)(table.type, new)
+            old, new = entity_row(table.type, old), entity_row(table.type, new)
             yield EntityChange(table.type.kind, table.type.name, id_, op, old, new, ends, hidden=hidden)
 
 

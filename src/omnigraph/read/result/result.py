@@ -55,9 +55,6 @@ class Result:
         result._table = table
         return result
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Result.from_table, (self._columns, self.to_arrow())
-
     @property
     def columns(self) -> tuple[ResultColumn, ...]:
         """Names and types of the columns, in order."""
