@@ -15,6 +15,7 @@ from omnigraph.errors import BadRequest, NotFound
 from omnigraph.ledger.branches.names import refuse_system_name
 from omnigraph.ledger.branches.refs import Refs
 from omnigraph.ledger.commit.intents import WriteIntent
+from omnigraph.ledger.commit.queue import WriteQueue
 from omnigraph.ledger.commit.window import CommitWindows
 from omnigraph.ledger.history.commit_log import CommitLog
 from omnigraph.ledger.history.publish_marks import PublishMarks
@@ -54,8 +55,10 @@ class GraphParts:
         self.publish_marks = PublishMarks(self.objects)
         self.audit = RecoveryAudit(self.tables)
         self.windows = CommitWindows(self.uri, self.leases)
+        self.queue = WriteQueue(self.uri)
         self.after_commit: list[Callable[[WriteIntent], None]] = []
         self.on_close: list[Callable[[], None]] = []
+        self._last_schemas: dict[str, str] = {}
 
     def catalog(self, digest: str) -> Catalog:
         """The compiled schema of that digest; immutable and cached."""
@@ -69,6 +72,18 @@ class GraphParts:
             hint = did_you_mean(name, self.refs.names())
             raise NotFound(f"there is no branch `{name}`{f'; {hint}' if hint else ''}", branch=name)
         return ref
+
+    def last_schema(self, branch: str) -> str:
+        """The digest of the schema that a branch had when it was last read here; looked up the first time."""
+        known = self._last_schemas.get(branch)
+        if known is None:
+            known = self.manifest.read(self.branch(branch)).schema_digest
+            self.note_schema(branch, known)
+        return known
+
+    def note_schema(self, branch: str, digest: str) -> None:
+        """Take note of the schema that a branch has now."""
+        self._last_schemas[branch] = digest
 
     def refuse_if_read_only(self, operation: str) -> None:
         """Every write starts with this."""

@@ -59,26 +59,34 @@ def prepare_line(store: GraphParts, branch: BranchRef, pin: TablePin) -> TableVe
     return store.tables.create_fork(pinned, f"f-{ULID()}")
 
 
-def commit_write(store: GraphParts, intent: WriteIntent, *, lease: str | None = None) -> GraphCommit | None:
+def commit_write(
+    store: GraphParts, intent: WriteIntent, *, lease: str | None = None, window: Window | None = None
+) -> GraphCommit | None:
     """Commit a prepared write; the commit that was published, or None when nothing of it moved anything.
 
-    `lease` names the lease of the writer, for the sidecar. Before Phase A nothing has moved: `TableMoved`,
-    `SchemaMoved`, `PreconditionFailed`, `RecoveryRequired`. After it, an error means that the write was undone, unless
-    it says otherwise (`RecoveryRequired`, `LeaseLost`).
+    `lease` names the lease of the writer, for the sidecar; `window` is the commit window, if it is held already. Before
+    Phase A nothing has moved: `TableMoved`, `SchemaMoved`, `PreconditionFailed`, `RecoveryRequired`. After it, an error
+    means that the write was undone, unless it says otherwise (`RecoveryRequired`, `LeaseLost`).
     """
-    with store.windows.enter(intent.branch, intent.guarded_keys, schema=intent.schema_digest is not None) as window:
-        if intent.on_left_out is not None:
-            intent = _without_moved(store, intent, intent.on_left_out)
-            if not intent.writes:
-                return None
-        current = check_premises(store, intent)
-        check_not_blocked(store, intent.branch, intent.published_keys)
-        check_heads(store, window, intent, current)
-        failpoint("write.premises_hold")
-        with deferred_interrupts():
-            if not intent.moves:
-                return _publish(store, window, intent, current, {}, told_by_sidecar=False)
-            return _commit_phases(store, window, intent, current, lease)
+    if window is not None:
+        return _commit_in(store, window, intent, lease)
+    with store.windows.enter(intent.branch, intent.guarded_keys, schema=intent.schema_digest is not None) as entered:
+        return _commit_in(store, entered, intent, lease)
+
+
+def _commit_in(store: GraphParts, window: Window, intent: WriteIntent, lease: str | None) -> GraphCommit | None:
+    if intent.on_left_out is not None:
+        intent = _without_moved(store, intent, intent.on_left_out)
+        if not intent.writes:
+            return None
+    current = check_premises(store, intent)
+    check_not_blocked(store, intent.branch, intent.published_keys)
+    check_heads(store, window, intent, current)
+    failpoint("write.premises_hold")
+    with deferred_interrupts():
+        if not intent.moves:
+            return _publish(store, window, intent, current, {}, told_by_sidecar=False)
+        return _commit_phases(store, window, intent, current, lease)
 
 
 def _without_moved(store: GraphParts, intent: WriteIntent, left_out: Callable[[str], None]) -> WriteIntent:

@@ -6,22 +6,21 @@ import datetime
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import BadRequest, KeyConflict
+from omnigraph.errors import BadRequest, KeyConflict, OmniGraphError
 from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.commit.intents import WriteIntent
+from omnigraph.ledger.commit.queue import EVERYTHING, Footprint
 from omnigraph.ledger.values import MAIN, Snapshot, WriterKind
-from omnigraph.query import ir, syntax
+from omnigraph.query import ir
 from omnigraph.query.bind import bind_parameters
 from omnigraph.query.evaluate import evaluate
 from omnigraph.query.lower import compile_query
-from omnigraph.query.parse import parse_queries
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType
 from omnigraph.write.committed import CommittedRows
 from omnigraph.write.mutate.blob_uris import read_blob_uri, with_blob_bytes
@@ -52,13 +51,14 @@ def mutate(
 ) -> MutationResult:
     """Run one mutation of a query text on a branch.
 
-    A mutation of inserts alone is prepared again when another writer came first; updates and deletes report the
-    conflict. `if_commit`: only if no data changed on the branch since that commit.
+    It waits for its turn among the writers of this process, and is prepared again when one of another process came
+    first. `if_commit`: only if no data changed on the branch since that commit; then a conflict is reported.
     """
     now = datetime.datetime.now(datetime.UTC)
     outcome: list[tuple[str, int, int]] = []
 
     def prepare(snapshot: Snapshot, session: WriteSession) -> WriteIntent | None:
+        store.note_schema(branch, snapshot.schema_digest)
         query = compiled_mutation(store, source, name, snapshot.schema_digest)
         intent, affected = prepare_mutation(store, snapshot, session, query, params or {}, now)
         outcome[:] = [(query.name, *affected)]
@@ -69,21 +69,25 @@ def mutate(
         branch,
         prepare,
         actor=actor,
-        retry=retry_policy(source, name),
+        retry=RetryPolicy.PREPARE_AGAIN,
         if_commit=if_commit,
         operation="mutate",
+        footprint=likely_footprint(store, branch, source, name),
     )
     query_name, nodes, edges = outcome[0]
     return MutationResult(branch, query_name, nodes, edges, commit, actor)
 
 
-@lru_cache(maxsize=256)
-def retry_policy(source: str, name: str | None) -> RetryPolicy:
-    """Whether a conflict is prepared again: for inserts alone. The text says so, whatever the schema is."""
-    chosen = [query for query in parse_queries(source).queries if name is None or query.name.text == name]
-    statements = [s for query in chosen if isinstance(query.body, syntax.Mutation) for s in query.body.statements]
-    only_inserts = all(isinstance(statement, syntax.Insert) for statement in statements)
-    return RetryPolicy.PREPARE_AGAIN if only_inserts else RetryPolicy.SURFACE
+def likely_footprint(store: GraphStore, branch: str, source: str, name: str | None) -> Footprint:
+    """The tables that a mutation can touch, by the schema that the branch had when this process last looked.
+
+    It orders the queue and nothing else: a mutation that does not fit that schema says so when it is prepared.
+    """
+    try:
+        query = compiled_mutation(store, source, name, store.last_schema(branch))
+    except OmniGraphError:
+        return EVERYTHING
+    return Footprint(frozenset(query.writes), frozenset(query.reads))
 
 
 _COMPILED: OrderedDict[tuple[str, str | None, str], ir.MutationQuery] = OrderedDict()
