@@ -45,9 +45,17 @@ def init(uri: str | Path, *, schema: str | Path, actor: str | None = None) -> Gr
 
 
 def open(  # noqa: A001 - `og.open` is how it reads
-    uri: str | Path, *, read_only: bool = False, branch: str = "main", actor: str | None = None
+    uri: str | Path,
+    *,
+    read_only: bool = False,
+    branch: str = "main",
+    actor: str | None = None,
+    combine: bool = False,
 ) -> Graph:
-    """Open a graph. Opening for writing finishes or undoes what a crashed writer left; read-only changes nothing."""
+    """Open a graph. Opening for writing finishes or undoes what a crashed writer left; read-only changes nothing.
+
+    With `combine`, mutations of this handle that wait for each other share their commits, which list them.
+    """
     from omnigraph.ledger.store import open_store
 
     store = open_store(str(uri), read_only=read_only)
@@ -56,7 +64,7 @@ def open(  # noqa: A001 - `og.open` is how it reads
     except BaseException:
         store.close()
         raise
-    return Graph(_kept_compact(store), branch=branch, actor=actor)
+    return Graph(_kept_compact(store), branch=branch, actor=actor, combine=combine)
 
 
 def _kept_compact(store: GraphStore) -> GraphStore:
@@ -69,8 +77,11 @@ def _kept_compact(store: GraphStore) -> GraphStore:
 class Graph(Maintenance):
     """An open graph, bound to a branch. Safe to share between threads; close it, or use it as a context manager."""
 
-    def __init__(self, store: GraphStore, *, branch: str = "main", actor: str | None = None) -> None:
+    def __init__(
+        self, store: GraphStore, *, branch: str = "main", actor: str | None = None, combine: bool = False
+    ) -> None:
         self._store = store
+        self._combine = combine
         self._branch = branch
         self._actor = actor
         self._compiled = QueryCache()
@@ -225,17 +236,15 @@ class Graph(Maintenance):
 
         `if_commit`: only if no data changed on the branch since that commit.
         """
+        values = {**(params or {}), **more}
+        target, by = branch or self._branch, actor or self._actor
+        if self._combine and if_commit is None:
+            from omnigraph.write.mutate.combined import mutate_combined
+
+            return mutate_combined(self._store, source, name, values, branch=target, actor=by)
         from omnigraph.write.mutate.mutate import mutate
 
-        return mutate(
-            self._store,
-            source,
-            name,
-            {**(params or {}), **more},
-            branch=branch or self._branch,
-            actor=actor or self._actor,
-            if_commit=if_commit,
-        )
+        return mutate(self._store, source, name, values, branch=target, actor=by, if_commit=if_commit)
 
     def load(
         self,
@@ -374,7 +383,7 @@ class Graph(Maintenance):
         """
         if self._store.refs.get(name) is None:
             self.branch_create(name, from_, actor=actor)
-        yield Graph(self._store, branch=name, actor=actor or self._actor)
+        yield Graph(self._store, branch=name, actor=actor or self._actor, combine=self._combine)
         if merge:
             self.merge(name, into=self._branch, actor=actor)
 

@@ -217,6 +217,7 @@ def _publish(
         created_at=time.time_ns() // 1000,
         kind=intent.kind,
         changes_data=intent.changes_data,
+        operations=intent.operations,
     )
     publication = Publication(
         commit=draft,

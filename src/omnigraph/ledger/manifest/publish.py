@@ -30,7 +30,7 @@ from omnigraph.ledger.manifest.manifest import ManifestState, state_of
 from omnigraph.ledger.manifest.manifest_rows import KEY_COLUMN, Row, head_row, placed, table_row, to_table
 from omnigraph.ledger.manifest.stamp import check_for_publish
 from omnigraph.ledger.parts import GraphParts
-from omnigraph.ledger.values import BranchRef, GraphCommit, TablePin, WriterKind
+from omnigraph.ledger.values import BranchRef, CommitOperation, GraphCommit, TablePin, WriterKind
 
 _logger = logging.getLogger("omnigraph.ledger")
 
@@ -53,6 +53,7 @@ class CommitDraft:
     created_at: int
     kind: WriterKind
     changes_data: bool = True
+    operations: tuple[CommitOperation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +218,7 @@ def _publish_once(
         branch=branch.name,
         incarnation=branch.incarnation,
         schema_digest=changes.schema_digest or current.schema_digest,
+        operations=draft.operations,
     )
     changed = {row[KEY_COLUMN]: row for row in [*table_rows, head_row(commit)]}
     known = {row[KEY_COLUMN]: row for row in current.rows}

@@ -123,6 +123,24 @@ def prepare_mutation(
     """Read, validate and stage one mutation on a snapshot; with it the numbers of affected nodes and edges."""
     catalog = store.catalog(snapshot.schema_digest)
     committed = CommittedRows(store, snapshot)
+    staging, changes = run_mutation(catalog, committed, query, params, now)
+    affected = affected_by(catalog, changes)
+    if not changes:
+        return None, affected
+    writes = [
+        stage_pending(store, session, snapshot.pin(key), staging, key, pending) for key, pending in changes.items()
+    ]
+    return session.intent(WriterKind.MUTATION, snapshot, writes, reads=frozenset(committed.reads)), affected
+
+
+def run_mutation(
+    catalog: Catalog,
+    committed: CommittedRows,
+    query: ir.MutationQuery,
+    params: Mapping[str, Any],
+    now: datetime.datetime,
+) -> tuple[MutationStaging, dict[str, PendingTable]]:
+    """Run the statements of one mutation and validate what they did, which is what comes back; nothing is staged."""
     bound = with_blob_bytes(bind_parameters(query.parameters, params), query.parameters)
     staging = MutationStaging(catalog, committed)
     violations = ViolationCollector()
@@ -131,13 +149,7 @@ def prepare_mutation(
     changes = staging.changes()
     _validate(staging, changes, violations)
     violations.raise_if_any(f"mutation `{query.name}`")
-    affected = _affected(catalog, changes)
-    if not changes:
-        return None, affected
-    writes = [
-        stage_pending(store, session, snapshot.pin(key), staging, key, pending) for key, pending in changes.items()
-    ]
-    return session.intent(WriterKind.MUTATION, snapshot, writes, reads=frozenset(committed.reads)), affected
+    return staging, changes
 
 
 def _validate(staging: MutationStaging, changes: Mapping[str, PendingTable], violations: ViolationCollector) -> None:
@@ -147,7 +159,8 @@ def _validate(staging: MutationStaging, changes: Mapping[str, PendingTable], vio
     check_change(staging.catalog, change, staging.committed, violations)
 
 
-def _affected(catalog: Catalog, changes: Mapping[str, PendingTable]) -> tuple[int, int]:
+def affected_by(catalog: Catalog, changes: Mapping[str, PendingTable]) -> tuple[int, int]:
+    """How many nodes and edges a mutation changes."""
     nodes = edges = 0
     for table_key, pending in changes.items():
         count = pending.rows.num_rows + len(pending.deleted)
