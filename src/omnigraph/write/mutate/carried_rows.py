@@ -6,8 +6,7 @@ has been found good. One that fails has left no trace here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,23 +16,42 @@ from omnigraph.storage.reading.filters import Filter
 from omnigraph.write.committed import CommittedRows
 from omnigraph.write.mutate.pending import PendingTable
 from omnigraph.write.rows.row_columns import empty_rows, working_schema
-from omnigraph.write.validate.key_changes import no_ids, one_array
 
 PLACES = pa.schema([("id", pa.string()), ("_rowid", pa.uint64()), ("_rowaddr", pa.uint64())])
 
 
-@dataclass
 class CarriedTable:
     """One table after the mutations so far: new and changed rows, ids that are gone, where committed rows lie."""
 
-    rows: pa.Table
-    gone: pa.Array = field(default_factory=no_ids)
-    places: list[pa.Table] = field(default_factory=list)
+    def __init__(self, none: pa.Table) -> None:
+        self._parts = [none]
+        self.ids: set[str] = set()
+        self.gone: set[str] = set()
+        self.places: list[pa.Table] = []
 
     @property
-    def hidden(self) -> pa.Array:
-        """The ids whose committed rows do not count any more."""
-        return pa.concat_arrays([one_array(self.rows["id"]), self.gone])
+    def rows(self) -> pa.Table:
+        """The new and changed rows, one per id."""
+        if len(self._parts) > 1:
+            self._parts = [pa.concat_tables(self._parts)]
+        return self._parts[0]
+
+    def fold(self, pending: PendingTable) -> None:
+        """Take in what one more mutation changed."""
+        changed, deleted = pending.rows["id"].to_pylist(), pending.deleted.to_pylist()
+        again = self.ids.intersection(changed) | self.ids.intersection(deleted)
+        if again:
+            self._parts = [_without(self.rows, again)]
+        if changed:
+            self._parts.append(pending.rows)
+        self.ids.difference_update(deleted)
+        self.ids.update(changed)
+        self.gone.update(deleted)
+        self.gone.difference_update(changed)
+
+    def still_count(self, found: pa.Table) -> pa.Table:
+        """Of committed rows those that were neither changed nor deleted."""
+        return _without(found, self.ids | self.gone) if found.num_rows else found
 
 
 class CarriedRows(CommittedRows):
@@ -49,11 +67,7 @@ class CarriedRows(CommittedRows):
     def fold(self, changes: Mapping[str, PendingTable]) -> None:
         """Take in what one more mutation changed."""
         for table_key, pending in changes.items():
-            carried = self.table(table_key)
-            carried.rows = _without(carried.rows, pending.deleted)
-            carried.rows = pa.concat_tables([_without(carried.rows, one_array(pending.rows["id"])), pending.rows])
-            gone = pc.unique(pa.concat_arrays([carried.gone, pending.deleted]))
-            carried.gone = gone.filter(pc.invert(pc.is_in(gone, value_set=one_array(carried.rows["id"]))))
+            self.table(table_key).fold(pending)
 
     def table(self, table_key: str) -> CarriedTable:
         """The state of one table so far."""
@@ -91,18 +105,22 @@ class CarriedRows(CommittedRows):
         if carried is None:
             found = self._committed.rows_with(table_key, column, values, columns, with_row_address=with_row_address)
             return self._noted(table_key, found) if with_row_address and found.num_rows else found
-        wanted = values
-        if column == "id" and len(carried.hidden):
-            wanted = values.filter(pc.invert(pc.is_in(values, value_set=carried.hidden)))
-        names = list(columns) if columns is not None else working_schema(self._catalog.table(table_key)).names  # type: ignore[arg-type]
-        own = carried.rows.filter(pc.is_in(carried.rows[column], value_set=values.cast(carried.rows[column].type)))
-        if not self._committed.count(table_key):
+        names = list(columns) if columns is not None else self._names(table_key)
+        wanted, own = values, carried.rows
+        if column == "id":
+            mine = [one for one in values.to_pylist() if one in carried.ids]
+            wanted = _other_ids(values, carried)
+            own = own.filter(pc.is_in(own["id"], value_set=pa.array(mine, pa.string()))) if mine else own.slice(0, 0)
+        elif own.num_rows:
+            own = own.filter(pc.is_in(own[column], value_set=values.cast(own[column].type)))
+        if not self._committed.count(table_key) or not len(wanted):
             return self._placed(own, names, with_row_address)
         asked = list(dict.fromkeys([*names, "id"]))
         found = self._committed.rows_with(table_key, column, wanted, asked, with_row_address=with_row_address)
         if with_row_address:
             self._noted(table_key, found)
-        return self._under(carried, found, own, names, with_row_address)
+        left = found if column == "id" else carried.still_count(found)
+        return self._joined(left, own, names, with_row_address)
 
     def matching(self, table_key: str, filter: Filter | None, columns: Sequence[str] | None) -> pa.Table:
         """The committed rows that a condition lets through and still count, and all rows that have changed."""
@@ -111,13 +129,13 @@ class CarriedRows(CommittedRows):
         if carried is None:
             return found
         names = [name for name in found.column_names if not name.startswith("_row")]
-        return self._under(carried, found, carried.rows, names, True)
+        return self._joined(carried.still_count(found), carried.rows, names, True)
 
     def scan(self, table_key: str, columns: Sequence[str]) -> Iterator[pa.Table]:
         """All rows as they are now, in pieces."""
         carried = self.table(table_key)
         for piece in self._committed.scan(table_key, list(dict.fromkeys([*columns, "id"]))):
-            yield _without(piece, carried.hidden).select(list(columns))
+            yield carried.still_count(piece).select(list(columns))
         yield carried.rows.select(list(columns))
 
     def _noted(self, table_key: str, found: pa.Table) -> pa.Table:
@@ -125,13 +143,14 @@ class CarriedRows(CommittedRows):
             self.table(table_key).places.append(found.select(PLACES.names).cast(PLACES))
         return found
 
-    def _under(
-        self, carried: CarriedTable, found: pa.Table, own: pa.Table, names: Sequence[str], with_row_address: bool
-    ) -> pa.Table:
+    def _names(self, table_key: str) -> list[str]:
+        type_ = self._catalog.table(table_key)
+        assert type_ is not None, table_key
+        return list(working_schema(type_).names)
+
+    def _joined(self, left: pa.Table, own: pa.Table, names: Sequence[str], with_row_address: bool) -> pa.Table:
         """Committed rows that still count, and rows of ours, in one table."""
-        left = _without(found, carried.hidden)
-        wanted = [*names, "_rowid", "_rowaddr"] if with_row_address else list(names)
-        left = left.select(wanted)
+        left = left.select([*names, "_rowid", "_rowaddr"] if with_row_address else list(names))
         if not own.num_rows:
             return left
         ours = self._placed(own, names, with_row_address)
@@ -146,8 +165,14 @@ class CarriedRows(CommittedRows):
         return rows.append_column("_rowid", nowhere).append_column("_rowaddr", nowhere)
 
 
-def _without(rows: pa.Table, ids: pa.Array) -> pa.Table:
+def _without(rows: pa.Table, ids: Set[str]) -> pa.Table:
     """Rows with other ids than these."""
-    if not rows.num_rows or not len(ids):
+    if not rows.num_rows or not ids:
         return rows
-    return rows.filter(pc.invert(pc.is_in(rows["id"], value_set=ids)))
+    return rows.filter(pc.invert(pc.is_in(rows["id"], value_set=pa.array(sorted(ids), pa.string()))))
+
+
+def _other_ids(values: pa.Array, carried: CarriedTable) -> pa.Array:
+    """The ids that no mutation so far has changed or deleted."""
+    left = [one for one in values.to_pylist() if one not in carried.ids and one not in carried.gone]
+    return values if len(left) == len(values) else pa.array(left, pa.string())

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from ulid import ULID
 
@@ -185,7 +186,7 @@ def _stage(
     table, pin = carried.table(table_key), snapshot.pin(table_key)
     there = carried.places(table_key)
     known = one_array(there["id"])
-    gone = table.gone.filter(pc.is_in(table.gone, value_set=known))
+    gone = pa.array(sorted(table.gone.intersection(known.to_pylist())), pa.string())
     if not table.rows.num_rows and not len(gone):
         return None
     line = session.line(pin)
