@@ -171,7 +171,8 @@ def _no_rows(handles: Handles, table: TableVersion, options: Mapping[str, Any]) 
     """What a read with these options gives when nothing matches, without reading."""
     handle = handles.at(table)
     columns = tuple(options["columns"]) if options["columns"] is not None else None
-    key = (handle.schema, columns, options["with_row_id"], options["with_row_address"], options["blobs"])
+    # As text: a schema with a blob in it has no hash.
+    key = (str(handle.schema), columns, options["with_row_id"], options["with_row_address"], options["blobs"])
     with _no_rows_lock:
         known = _no_rows_of.get(key)
         if known is not None:

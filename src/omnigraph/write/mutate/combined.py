@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from ulid import ULID
 
 from omnigraph.config import settings
-from omnigraph.errors import OmniGraphError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
@@ -147,7 +146,7 @@ def prepare_combined(
         try:
             query = compiled_mutation(store, rider.source, rider.name, snapshot.schema_digest)
             _, changes = run_mutation(catalog, carried, query, rider.params, rider.now)
-        except OmniGraphError as error:
+        except Exception as error:  # whatever it is, it is this one's alone
             rider.error = error
             continue
         carried.fold(changes)
@@ -158,10 +157,13 @@ def prepare_combined(
         if changes:
             operations.append(rider.operation)
     writes = [write for key in carried if (write := _stage(store, session, snapshot, carried, key)) is not None]
-    if not writes:
+    if not operations:
         return None
     actors = {operation.actor_id for operation in operations}
-    intent = session.intent(WriterKind.MUTATION, snapshot, writes, reads=frozenset(committed.reads))
+    # Where one undid what another did nothing is left to write; that they were there is told all the same.
+    intent = session.intent(
+        WriterKind.MUTATION, snapshot, writes, reads=frozenset(committed.reads), changes_data=bool(writes)
+    )
     return replace(intent, actor_id=actors.pop() if len(actors) == 1 else None, operations=tuple(operations))
 
 
