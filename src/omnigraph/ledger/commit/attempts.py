@@ -192,9 +192,10 @@ def run_write(
     with ExitStack() as held:
         if footprint is not None and not has_turn:
             held.enter_context(store.queue.turn(branch_name, footprint))
-        heal(store)
+        looks: list[Callable[[], object]] = [partial(heal, store)]
         if not holds_schema_lock:
-            refuse_while_schema_is_applied(store, operation)
+            looks.append(partial(refuse_while_schema_is_applied, store, operation))
+        store.at_once(*looks)
         name = f"{WRITER_LEASE_PREFIX}{ULID()}"
         lease = held.enter_context(store.leases.acquire(name, f"{operation} on branch `{branch_name}`"))
         failpoint("write.leased")

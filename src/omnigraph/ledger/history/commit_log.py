@@ -193,7 +193,9 @@ class CommitLog:
     def _append_with_retries(self, entries: Sequence[LogEntry], after_gap: bool) -> TableVersion | None:
         budget = settings().commit_log_retry_budget
         for attempt in range(budget + 1):
-            tail = self._read_tail(self._tables.head(LOG))
+            # Who appended since this tail was read makes the commit fail, and it is read again.
+            known = self._tail if attempt == 0 and not self._tables.root.is_local else None
+            tail = known or self._read_tail(self._tables.head(LOG))
             missing = self._missing(tail, entries, after_gap)
             if not missing:
                 return None
@@ -242,7 +244,7 @@ class CommitLog:
         else:
             staged = self._tables.stage_replace_fragments(tail.head, [tail.fragment], grown)
         try:
-            landed = self._tables.commit_staged(staged, entries[-1].commit.graph_commit_id)
+            landed = self._tables.commit_staged(staged, entries[-1].commit.graph_commit_id, looked=True)
         except Conflict:
             self._tables.abandon(staged)
             raise
