@@ -130,6 +130,16 @@ class Settings:
     lease_wait_seconds: float = _from_environment(20.0, "OMNIGRAPH_LEASE_WAIT_SECONDS", parse_duration)
     """How long a writer or maintenance waits for somebody alive before it gives up with a retryable error."""
 
+    queue_wait_seconds: float = _from_environment(120.0, "OMNIGRAPH_QUEUE_WAIT_SECONDS", parse_duration)
+    """How long a writer waits behind others of its process while none of them ends. They are mostly done in
+    milliseconds; a large load that prepares again may take many seconds."""
+
+    queued_load_bytes: int = _from_environment(1 << 20, "OMNIGRAPH_QUEUED_LOAD_BYTES", parse_size)
+    """Loads up to this size wait for their turn before they are prepared, like mutations; larger ones prepare first."""
+
+    combined_writes: int = _from_environment(128, "OMNIGRAPH_COMBINED_WRITES", _whole)
+    """The most mutations that one combined commit takes along; it bounds how long the first of them waits."""
+
     engine: str = _from_environment("auto", "OMNIGRAPH_ENGINE", _choice("auto", "local", "spark"))
     """Which engine runs bulk work; `auto` decides by size, against the two thresholds below."""
 

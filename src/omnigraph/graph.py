@@ -52,9 +52,17 @@ def init(uri: str | PathLike[str], *, schema: str | PathLike[str], actor: str | 
 
 
 def open(  # noqa: A001 - `og.open` is how it reads
-    uri: str | PathLike[str], *, read_only: bool = False, branch: str = "main", actor: str | None = None
+    uri: str | PathLike[str],
+    *,
+    read_only: bool = False,
+    branch: str = "main",
+    actor: str | None = None,
+    combine: bool = False,
 ) -> Graph:
-    """Open a graph. Opening for writing finishes or undoes what a crashed writer left; read-only changes nothing."""
+    """Open a graph. Opening for writing finishes or undoes what a crashed writer left; read-only changes nothing.
+
+    With `combine`, mutations of this handle that wait for each other share their commits, which list them.
+    """
     from omnigraph.ledger.store import open_store
 
     opened_here()
@@ -64,7 +72,7 @@ def open(  # noqa: A001 - `og.open` is how it reads
     except BaseException:
         store.close()
         raise
-    return Graph(_kept_compact(store), branch=branch, actor=actor)
+    return Graph(_kept_compact(store), branch=branch, actor=actor, combine=combine)
 
 
 def _address(uri: str | PathLike[str]) -> str:
@@ -80,9 +88,9 @@ def _kept_compact(store: GraphStore) -> GraphStore:
     return store
 
 
-def _opened_again(uri: str, read_only: bool, branch: str, actor: str | None) -> Graph:
+def _opened_again(uri: str, read_only: bool, branch: str, actor: str | None, combine: bool) -> Graph:
     """A graph that was pickled: only its address travels."""
-    return open(uri, read_only=read_only, branch=branch, actor=actor)
+    return open(uri, read_only=read_only, branch=branch, actor=actor, combine=combine)
 
 
 class Graph(Maintenance):
@@ -92,15 +100,18 @@ class Graph(Maintenance):
     `actor`, which wins over the handle's: writes are recorded for it, and a policy asks for it where one is installed.
     """
 
-    def __init__(self, store: GraphStore, *, branch: str = "main", actor: str | None = None) -> None:
+    def __init__(
+        self, store: GraphStore, *, branch: str = "main", actor: str | None = None, combine: bool = False
+    ) -> None:
         self._opened = store
         self._process = opened_here()
+        self._combine = combine
         self._branch = branch
         self._actor = actor
         self._compiled = QueryCache()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened_again, (self.uri, self._opened.read_only, self._branch, self._actor)
+        return _opened_again, (self.uri, self._opened.read_only, self._branch, self._actor, self._combine)
 
     @property
     def _store(self) -> GraphStore:
@@ -315,16 +326,14 @@ class Graph(Maintenance):
 
         given = query_source(source)
         own = {"name": name, "branch": branch, "actor": actor, "if_commit": if_commit}
+        target, by = branch or self._branch, actor or self._actor
         with named_in_errors(given.filename):
-            return mutate(
-                self._store,
-                given.text,
-                name,
-                gathered("mutate", given.text, params, more, own),
-                branch=branch or self._branch,
-                actor=actor or self._actor,
-                if_commit=if_commit,
-            )
+            values = gathered("mutate", given.text, params, more, own)
+            if self._combine and if_commit is None:
+                from omnigraph.write.mutate.combined import mutate_combined
+
+                return mutate_combined(self._store, given.text, name, values, branch=target, actor=by)
+            return mutate(self._store, given.text, name, values, branch=target, actor=by, if_commit=if_commit)
 
     def load(
         self,
@@ -466,7 +475,7 @@ class Graph(Maintenance):
         """
         if self._store.refs.get(name) is None:
             self.branch_create(name, from_, actor=actor)
-        yield Graph(self._store, branch=name, actor=actor or self._actor)
+        yield Graph(self._store, branch=name, actor=actor or self._actor, combine=self._combine)
         if merge:
             self.merge(name, into=self._branch, actor=actor)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import omnigraph as og
 from omnigraph.ledger.store import GraphStore
+from tests.write.together import in_line
 
 SCHEMA = """
 node Person {
@@ -83,6 +85,23 @@ def insert(uri: str, branch: str) -> None:
         'query q() { insert Person { slug: "bob", age: 7 } insert Knows { from: "bob", to: "ada" } '
         'insert WorksAt { from: "bob", to: "initech" } }'
     )
+
+
+def combined(uri: str, branch: str) -> None:
+    """Several mutations by several people in one commit; one of them fails."""
+    graph = og.open(uri, branch=branch, combine=True)
+    bodies = [
+        'insert Person { slug: "bob", age: 7 }',
+        'insert Knows { from: "bob", to: "ada" }',
+        'insert Knows { from: "bob", to: "nobody" }',
+        'update Person set { age: 8 } where slug = "bob"',
+        'delete Person where slug = "alan"',
+    ]
+    calls = [
+        partial(graph.mutate, f"query q() {{ {body} }}", actor=f"act-{number}") for number, body in enumerate(bodies)
+    ]
+    results = in_line(graph._store, calls, branch)
+    assert [isinstance(result, Exception) for result in results] == [False, False, True, False, False], results
 
 
 def delete(uri: str, branch: str) -> None:
@@ -184,6 +203,8 @@ class Writer:
 WRITERS = [
     Writer(insert),
     Writer(insert, "review"),
+    Writer(combined),
+    Writer(combined, "review"),
     Writer(delete),
     Writer(delete, "review"),
     Writer(append),

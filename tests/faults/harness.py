@@ -22,6 +22,7 @@ from omnigraph import failpoints
 
 ROOMS = [
     "omnigraph.write.mutate.mutate",
+    "omnigraph.write.mutate.combined",
     "omnigraph.write.load.load",
     "omnigraph.write.schema.schema_apply",
     "omnigraph.merge.merge",

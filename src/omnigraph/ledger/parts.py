@@ -8,6 +8,8 @@ share between threads.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
 
 from omnigraph.config import settings
 from omnigraph.diagnostics import did_you_mean
@@ -15,6 +17,7 @@ from omnigraph.errors import BadRequest, NotFound
 from omnigraph.ledger.branches.names import refuse_system_name
 from omnigraph.ledger.branches.refs import Refs
 from omnigraph.ledger.commit.intents import WriteIntent
+from omnigraph.ledger.commit.queue import WriteQueue
 from omnigraph.ledger.commit.window import CommitWindows
 from omnigraph.ledger.history.commit_log import CommitLog
 from omnigraph.ledger.history.publish_marks import PublishMarks
@@ -28,6 +31,9 @@ from omnigraph.storage.leases.leases import Leases, LeaseTimes
 from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import Root
+
+LOOKERS = 16
+"""Threads for looks at an object store that do not depend on each other."""
 
 
 class GraphParts:
@@ -55,8 +61,11 @@ class GraphParts:
         self.publish_marks = PublishMarks(self.objects)
         self.audit = RecoveryAudit(self.tables)
         self.windows = CommitWindows(self.uri, self.leases)
+        self.queue = WriteQueue(self.uri)
         self.after_commit: list[Callable[[WriteIntent], None]] = []
         self.on_close: list[Callable[[], None]] = []
+        self._last_schemas: dict[str, str] = {}
+        self._lookers: ThreadPoolExecutor | None = None
 
     def catalog(self, digest: str) -> Catalog:
         """The compiled schema of that digest; immutable and cached."""
@@ -71,6 +80,31 @@ class GraphParts:
             raise NotFound(f"there is no branch `{name}`{f'; {hint}' if hint else ''}", branch=name)
         return ref
 
+    def last_schema(self, branch: str) -> str:
+        """The digest of the schema that a branch had when it was last read here; looked up the first time."""
+        known = self._last_schemas.get(branch)
+        if known is None:
+            known = self.manifest.read(self.branch(branch)).schema_digest
+            self.note_schema(branch, known)
+        return known
+
+    def note_schema(self, branch: str, digest: str) -> None:
+        """Take note of the schema that a branch has now."""
+        self._last_schemas[branch] = digest
+
+    def at_once(self, *work: Callable[[], Any]) -> list[Any]:
+        """What several independent looks at the store give. Where each takes a round trip they take one together."""
+        if self.root.is_local or len(work) < 2:
+            return [one() for one in work]
+        if self._lookers is None:
+            self._lookers = ThreadPoolExecutor(LOOKERS, thread_name_prefix="omnigraph-looks")
+        others = [self._lookers.submit(one) for one in work[1:]]
+        try:
+            first = work[0]()
+        finally:
+            wait(others)
+        return [first, *(other.result() for other in others)]
+
     def refuse_if_read_only(self, operation: str) -> None:
         """Every write starts with this."""
         if self.read_only:
@@ -81,4 +115,7 @@ class GraphParts:
         while self.on_close:
             self.on_close.pop()()
         self.after_commit.clear()
+        if self._lookers is not None:
+            self._lookers.shutdown()
+            self._lookers = None
         self.manifest.forget()

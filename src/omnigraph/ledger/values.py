@@ -77,9 +77,46 @@ class TablePin:
     owner: str
 
 
+@dataclass(frozen=True, slots=True)
+class CommitOperation:
+    """One mutation of a combined commit: whose it was, and what it did.
+
+    `touched` are the ids of its rows per table, the first few; `touched_more` says that there were others.
+    """
+
+    operation_id: str
+    actor_id: str | None
+    query_name: str
+    affected_nodes: int
+    affected_edges: int
+    touched: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    touched_more: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data, as it is stored and shown."""
+        return {
+            "operation_id": self.operation_id,
+            "actor_id": self.actor_id,
+            "query_name": self.query_name,
+            "affected_nodes": self.affected_nodes,
+            "affected_edges": self.affected_edges,
+            "touched": {table_key: list(ids) for table_key, ids in self.touched},
+            "touched_more": self.touched_more,
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> CommitOperation:
+        """What `to_json` gave."""
+        touched = tuple((table_key, tuple(ids)) for table_key, ids in content["touched"].items())
+        return cls(**{**content, "touched": touched})
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class GraphCommit:
-    """One published state of the graph. Times are microseconds since the epoch."""
+    """One published state of the graph. Times are microseconds since the epoch.
+
+    `operations` are the mutations of a combined commit; then `actor_id` is None, unless they all have the same one.
+    """
 
     graph_commit_id: str
     manifest_branch: str | None
@@ -93,6 +130,11 @@ class GraphCommit:
     branch: str
     incarnation: str
     schema_digest: str
+    operations: tuple[CommitOperation, ...] = ()
+
+    def is_by(self, actor: str) -> bool:
+        """Whether this actor made the commit, or a part of it."""
+        return self.actor_id == actor or any(operation.actor_id == actor for operation in self.operations)
 
     def __repr__(self) -> str:
         actor = f" by {self.actor_id}" if self.actor_id else ""
@@ -108,7 +150,7 @@ class GraphCommit:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data, the same on the command line and over HTTP."""
-        return {
+        content: dict[str, Any] = {
             "graph_commit_id": self.graph_commit_id,
             "manifest_branch": self.manifest_branch,
             "manifest_version": self.manifest_version,
@@ -122,6 +164,9 @@ class GraphCommit:
             "incarnation": self.incarnation,
             "schema_digest": self.schema_digest,
         }
+        if self.operations:
+            content["operations"] = [operation.to_json() for operation in self.operations]
+        return content
 
 
 class History(list[GraphCommit]):

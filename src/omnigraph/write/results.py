@@ -18,6 +18,8 @@ class MutationResult:
     affected_edges: int
     commit: GraphCommit | None
     actor_id: str | None = None
+    operation_id: str | None = None
+    """What its commit lists it as, when that is a combined one."""
 
     def to_json(self) -> dict[str, Any]:
         """The response of `mutate`."""
@@ -29,6 +31,8 @@ class MutationResult:
         }
         if self.actor_id is not None:
             body["actor_id"] = self.actor_id
+        if self.operation_id is not None:
+            body["operation_id"] = self.operation_id
         body["commit"] = self.commit.to_json() if self.commit is not None else None
         return body
 

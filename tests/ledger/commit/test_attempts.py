@@ -70,10 +70,28 @@ class TestConflicts:
 
     def test_attempts_are_bounded(self, store: GraphStore, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(attempts, "DATA_ATTEMPTS", 3)
+        monkeypatch.setattr(attempts, "HOLD_AFTER", 100)
         race = [lambda: put_people(store, {"carl": 1}) for _ in range(10)]
         with pytest.raises(TableMoved):
             racing(store, {"bob": 1}, race, retry=RetryPolicy.PREPARE_AGAIN)
         assert 10 - len(race) == 3
+
+    def test_nobody_comes_between_once_two_races_are_lost(self, store: GraphStore) -> None:
+        rival = threading.Thread(target=lambda: put_people(store, {"rival": 1}))
+        seen: list[bool] = []
+
+        def try_to_come_between() -> None:
+            rival.start()
+            rival.join(0.2)
+            seen.append(rival.is_alive())
+
+        race = [lambda: put_people(store, {"carl": 1}), lambda: put_people(store, {"dora": 1}), try_to_come_between]
+        first = racing(store, {"bob": 1}, race, retry=RetryPolicy.PREPARE_AGAIN)
+        rival.join()
+        assert seen == [True], "the rival waits while the write is prepared for the third time"
+        assert not race
+        assert store.snapshot().head.parent_commit_id == first.graph_commit_id
+        assert {"bob", "carl", "dora", "rival"} <= people(store).keys()
 
     def test_a_mismatch_from_layout_only_is_never_surfaced(self, store: GraphStore) -> None:
         put_people(store, {"carl": 1})

@@ -4,4 +4,4 @@
 inside the `window` of the branch, after `recheck` found that nothing the write leaned on has moved.
 """
 
-__all__ = ["attempts", "drift", "intents", "phases", "staging_marks", "window"]
+__all__ = ["attempts", "drift", "intents", "phases", "queue", "staging_marks", "window"]

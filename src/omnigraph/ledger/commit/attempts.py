@@ -1,8 +1,10 @@
-"""One write from its entry to its commit: heal, prepare on a snapshot, commit, and prepare again when that is right.
+"""One write from its entry to its commit: wait for its turn, heal, prepare on a snapshot, commit, or prepare again.
 
-A write that only adds rows, or merges them by id, can be prepared again on what another writer published meanwhile; an
-update, a delete or an overwrite was meant for the state its author saw and reports the conflict. A conflict with
-commits that changed no data is nobody's business and is always prepared again.
+Run again on a fresh snapshot, a mutation or a merging load means the same as run after the other writer. So a write
+that lost a race to another process is prepared again, after a pause of random length, and from the third time on with
+the commit window held: then nobody can come between. An overwrite, and a write with `if_commit`, was meant for the
+state its author saw and reports the conflict. A conflict with commits that changed no data is nobody's business and is
+always prepared again.
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
+from itertools import count
 from typing import TypeVar
 
 from ulid import ULID
@@ -27,15 +30,21 @@ from omnigraph.ledger import snapshots
 from omnigraph.ledger.branches.schema_lock import refuse_while_schema_is_applied
 from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
 from omnigraph.ledger.commit.phases import WriteUnresolved, commit_write, prepare_line
+from omnigraph.ledger.commit.queue import EVERYTHING, Footprint
 from omnigraph.ledger.commit.recheck import SchemaMoved, check_if_commit
+from omnigraph.ledger.commit.window import Window
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.recovery.recover import heal
 from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot, TablePin, WriterKind
 from omnigraph.storage.layout.compaction import StagedCompaction
 from omnigraph.storage.values import StagedWrite, TableVersion
 
-DATA_ATTEMPTS = 24
-"""How often a write that adds rows is prepared before its conflict is reported."""
+DATA_ATTEMPTS = 8
+"""How often a write is prepared before its conflict is reported. The later attempts hold the window, so it never is,
+unless somebody writes without one."""
+
+HOLD_AFTER = 2
+"""After so many lost races a write is prepared with the commit window held."""
 
 LAYOUT_ATTEMPTS = 100
 """How often a write is prepared when only layout or schema moved under it: more than maintenance could ever cause."""
@@ -156,6 +165,7 @@ class _Patience:
     data: int
     layout: int
     heals: int = 2
+    lost: int = 0
 
 
 def run_write(
@@ -168,32 +178,44 @@ def run_write(
     if_commit: str | None = None,
     operation: str = "write",
     holds_schema_lock: bool = False,
+    footprint: Footprint | None = None,
+    has_turn: bool = False,
 ) -> GraphCommit | None:
     """Run one write on a branch. None when `prepare` found nothing to do (it returns None).
 
     `prepare` reads and stages, on the snapshot it is given, and may be called several times. `if_commit` makes the
     write fail with `PreconditionFailed` when data changed on the branch since that commit. `operation` names the write
-    in messages. `holds_schema_lock` is for the schema apply itself.
+    in messages. `holds_schema_lock` is for the schema apply itself. With a `footprint` the write waits for its turn
+    before it is prepared; without, only before it is prepared again. `has_turn`: the caller has waited already.
     """
     store.refuse_if_read_only(operation)
-    heal(store)
-    if not holds_schema_lock:
-        refuse_while_schema_is_applied(store, operation)
-    name = f"{WRITER_LEASE_PREFIX}{ULID()}"
-    with store.leases.acquire(name, f"{operation} on branch `{branch_name}`") as lease:
+    with ExitStack() as held:
+        if footprint is not None and not has_turn:
+            held.enter_context(store.queue.turn(branch_name, footprint))
+        looks: list[Callable[[], object]] = [partial(heal, store)]
+        if not holds_schema_lock:
+            looks.append(partial(refuse_while_schema_is_applied, store, operation))
+        store.at_once(*looks)
+        name = f"{WRITER_LEASE_PREFIX}{ULID()}"
+        lease = held.enter_context(store.leases.acquire(name, f"{operation} on branch `{branch_name}`"))
         failpoint("write.leased")
         patience = _Patience(DATA_ATTEMPTS, LAYOUT_ATTEMPTS)
-        attempt = 0
-        while True:
-            branch = store.branch(branch_name, operation)
-            turn: AbstractContextManager[None] = store.windows.turn(branch) if attempt else nullcontext()
-            with turn:
-                try:
-                    return _attempt(store, branch, prepare, actor, if_commit, lease.name)
-                except (Conflict, RecoveryRequired) as failure:
-                    _prepare_again_or_raise(store, failure, retry, patience)
-            attempt += 1
-            time.sleep(random.uniform(0.0, 0.005) * min(attempt, 8))
+        surface = retry is RetryPolicy.SURFACE or if_commit is not None
+        for attempt in count():
+            if attempt == 1 and footprint is None and not holds_schema_lock:
+                held.enter_context(store.queue.turn(branch_name, EVERYTHING))
+            try:
+                with ExitStack() as window_held:
+                    branch = store.branch(branch_name, operation)
+                    window = None
+                    if patience.lost >= HOLD_AFTER:
+                        keys = store.manifest.read(branch).tables.keys()
+                        window = window_held.enter_context(store.windows.enter(branch, keys))
+                    return _attempt(store, branch, prepare, actor, if_commit, lease.name, window)
+            except (Conflict, RecoveryRequired) as failure:
+                _prepare_again_or_raise(store, failure, surface, patience)
+            time.sleep(random.uniform(0.0, 0.005) * min(attempt + 1, 8))
+    raise AssertionError("unreachable")
 
 
 def _attempt(
@@ -203,6 +225,7 @@ def _attempt(
     actor: str | None,
     if_commit: str | None,
     lease: str,
+    window: Window | None,
 ) -> GraphCommit | None:
     state = store.manifest.read(branch)
     if if_commit is not None:
@@ -214,7 +237,7 @@ def _attempt(
         intent = prepare(snapshots.of_state(branch, state), session)
         failpoint("write.prepared")
         if intent is not None:
-            commit = commit_write(store, replace(intent, if_commit=if_commit), lease=lease)
+            commit = commit_write(store, replace(intent, if_commit=if_commit), lease=lease, window=window)
     except (WriteUnresolved, LeaseLost):
         # Somebody else will finish or undo it, and needs everything that was staged.
         raise
@@ -229,7 +252,7 @@ def _attempt(
 
 
 def _prepare_again_or_raise(
-    store: GraphParts, failure: Conflict | RecoveryRequired, retry: RetryPolicy, patience: _Patience
+    store: GraphParts, failure: Conflict | RecoveryRequired, surface: bool, patience: _Patience
 ) -> None:
     if isinstance(failure, WriteUnresolved | LeaseLost):
         raise failure
@@ -241,11 +264,12 @@ def _prepare_again_or_raise(
         if failure.operation_id in heal(store, wait=settings().lease_wait_seconds).deferred:
             raise failure
         return
+    patience.lost += 1
     if isinstance(failure, SchemaMoved) or (isinstance(failure, TableMoved) and not failure.data_changed):
         patience.layout -= 1
         if patience.layout <= 0:
             raise failure
         return
     patience.data -= 1
-    if retry is RetryPolicy.SURFACE or patience.data <= 0:
+    if surface or patience.data <= 0:
         raise failure

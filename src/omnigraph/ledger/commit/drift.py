@@ -7,7 +7,7 @@ compacted the table, or died while doing so), it is published as it stands. Anyt
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ulid import ULID
@@ -41,7 +41,10 @@ def drift_of(store: GraphParts, branch: BranchRef, pin: TablePin) -> Drift | Non
     """
     if pin.owner != branch.incarnation:
         return None
-    head = store.tables.head(pin.location, pin.lance_branch).version
+    return _drift(branch, pin, store.tables.head(pin.location, pin.lance_branch).version)
+
+
+def _drift(branch: BranchRef, pin: TablePin, head: int) -> Drift | None:
     if head < pin.version:
         raise InternalError(
             f"{pin.table_key} on branch `{branch.name}` is published at version {pin.version} and its newest version "
@@ -56,14 +59,21 @@ def preserves_content(store: GraphParts, drift: Drift) -> bool:
     return all(commit.preserves_content for commit in commits_above(store, line_of(drift.pin), drift.head))
 
 
-def check_heads(store: GraphParts, window: Window, intent: WriteIntent, current: ManifestState) -> None:
-    """Make sure that every line that is about to move stands at its pin.
+def own_lines(intent: WriteIntent) -> list[TablePin]:
+    """The published versions of the branch's own lines that are about to move."""
+    pins = [write.pin for write in intent.writes if write.moves and write.pin is not None]
+    return [pin for pin in pins if pin.owner == intent.branch.incarnation]
+
+
+def check_heads(
+    store: GraphParts, window: Window, intent: WriteIntent, current: ManifestState, heads: Mapping[TablePin, int]
+) -> None:
+    """Make sure that every line that is about to move stands at its pin. `heads` are the newest versions.
 
     Drift without content is published here and `TableMoved` makes the caller prepare again on top of it; any other
     drift is an error that says what to do.
     """
-    pins = [write.pin for write in intent.writes if write.moves and write.pin is not None]
-    found = [drift for pin in pins if (drift := drift_of(store, intent.branch, pin)) is not None]
+    found = [drift for pin, head in heads.items() if (drift := _drift(intent.branch, pin, head)) is not None]
     if not found:
         return
     _refuse_covered(store, intent.branch, found)

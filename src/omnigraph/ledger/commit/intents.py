@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from omnigraph.ledger.recovery.sidecars import Sidecar, SidecarOwner, SidecarTable
-from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot, TablePin, WriterKind
+from omnigraph.ledger.values import BranchRef, CommitOperation, GraphCommit, Snapshot, TablePin, WriterKind
 from omnigraph.storage.values import StagedWrite, TableVersion
 
 
@@ -65,7 +65,8 @@ class WriteIntent:
 
     `reads` are tables that validation or a `where` leaned on: their pins must still hold when the write is committed.
     `registered` are pins of tables that are new to the branch and do not move any more, `repinned` are tables that take
-    over a version which exists already (a fast-forward), `renamed` are pairs of old and new table key. With
+    over a version which exists already (a fast-forward), `renamed` are pairs of old and new table key. `operations` are
+    the mutations that a combined commit consists of. With
     `on_left_out`, tables that another writer moved meanwhile are left out and told to it, instead of failing the write.
     """
 
@@ -86,6 +87,7 @@ class WriteIntent:
     changes_data: bool = True
     if_commit: str | None = None
     on_left_out: Callable[[str], None] | None = None
+    operations: tuple[CommitOperation, ...] = ()
 
     @property
     def published_keys(self) -> frozenset[str]:
@@ -133,6 +135,7 @@ def sidecar_of(intent: WriteIntent, parent: GraphCommit, lease: str | None) -> S
         tombstones=intent.tombstones,
         schema_digest=intent.schema_digest,
         changes_data=intent.changes_data,
+        operations=intent.operations,
     )
 
 

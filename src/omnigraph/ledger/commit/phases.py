@@ -12,12 +12,13 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from ulid import ULID
 
 from omnigraph.errors import InternalError, LeaseLost, RecoveryRequired
 from omnigraph.failpoints import declare, failpoint
-from omnigraph.ledger.commit.drift import check_heads, check_not_blocked
+from omnigraph.ledger.commit.drift import check_heads, check_not_blocked, own_lines
 from omnigraph.ledger.commit.held_interrupts import deferred_interrupts
 from omnigraph.ledger.commit.intents import TableCommits, TableWrite, WriteIntent, sidecar_of
 from omnigraph.ledger.commit.recheck import check_premises
@@ -59,26 +60,41 @@ def prepare_line(store: GraphParts, branch: BranchRef, pin: TablePin) -> TableVe
     return store.tables.create_fork(pinned, f"f-{ULID()}")
 
 
-def commit_write(store: GraphParts, intent: WriteIntent, *, lease: str | None = None) -> GraphCommit | None:
+def commit_write(
+    store: GraphParts, intent: WriteIntent, *, lease: str | None = None, window: Window | None = None
+) -> GraphCommit | None:
     """Commit a prepared write; the commit that was published, or None when nothing of it moved anything.
 
-    `lease` names the lease of the writer, for the sidecar. Before Phase A nothing has moved: `TableMoved`,
-    `SchemaMoved`, `PreconditionFailed`, `RecoveryRequired`. After it, an error means that the write was undone, unless
-    it says otherwise (`RecoveryRequired`, `LeaseLost`).
+    `lease` names the lease of the writer, for the sidecar; `window` is the commit window, if it is held already. Before
+    Phase A nothing has moved: `TableMoved`, `SchemaMoved`, `PreconditionFailed`, `RecoveryRequired`. After it, an error
+    means that the write was undone, unless it says otherwise (`RecoveryRequired`, `LeaseLost`).
     """
-    with store.windows.enter(intent.branch, intent.guarded_keys, schema=intent.schema_digest is not None) as window:
-        if intent.on_left_out is not None:
-            intent = _without_moved(store, intent, intent.on_left_out)
-            if not intent.writes:
-                return None
-        current = check_premises(store, intent)
-        check_not_blocked(store, intent.branch, intent.published_keys)
-        check_heads(store, window, intent, current)
-        failpoint("write.premises_hold")
-        with deferred_interrupts():
-            if not intent.moves:
-                return _publish(store, window, intent, current, {}, told_by_sidecar=False)
-            return _commit_phases(store, window, intent, current, lease)
+    if window is not None:
+        return _commit_in(store, window, intent, lease)
+    with store.windows.enter(intent.branch, intent.guarded_keys, schema=intent.schema_digest is not None) as entered:
+        return _commit_in(store, entered, intent, lease)
+
+
+def _commit_in(store: GraphParts, window: Window, intent: WriteIntent, lease: str | None) -> GraphCommit | None:
+    if intent.on_left_out is not None:
+        intent = _without_moved(store, intent, intent.on_left_out)
+        if not intent.writes:
+            return None
+    own = own_lines(intent)
+    ref, current, *newest = store.at_once(
+        partial(store.refs.get, intent.branch.name),
+        partial(store.manifest.read, intent.branch),
+        *(partial(store.tables.head, pin.location, pin.lance_branch) for pin in own),
+    )
+    check_premises(store, intent, ref, current)
+    check_not_blocked(store, intent.branch, intent.published_keys)
+    check_heads(store, window, intent, current, dict(zip(own, (table.version for table in newest))))
+    failpoint("write.premises_hold")
+    with deferred_interrupts():
+        if not intent.moves:
+            window.check()
+            return _publish(store, window, intent, current, {}, told_by_sidecar=False)
+        return _commit_phases(store, window, intent, current, lease)
 
 
 def _without_moved(store: GraphParts, intent: WriteIntent, left_out: Callable[[str], None]) -> WriteIntent:
@@ -104,7 +120,7 @@ def _commit_phases(
         if not reached and not _publishes_more(intent):
             _delete_sidecar(store, intent.operation_id)
             return None
-        store.sidecars.check_ours(stored)
+        check_still_ours(store, window, stored)
         commit = _publish(store, window, intent, current, reached, told_by_sidecar=True)
         failpoint("write.published")
         refresh_schema_text(store, stored.sidecar)
@@ -164,7 +180,7 @@ class _Commits:
                 f"{self.line}"
             )
         self._check()
-        self.line = self._store.tables.commit_staged(staged, self.operation_id)
+        self.line = self._store.tables.commit_staged(staged, self.operation_id, looked=self.line == self._write.line)
         return self.line
 
     def untagged(self, work: Callable[[TableVersion], TableVersion]) -> TableVersion:
@@ -185,8 +201,12 @@ class _Commits:
         return reached
 
     def _check(self) -> None:
-        self._window.check()
-        self._store.sidecars.check_ours(self._stored)
+        check_still_ours(self._store, self._window, self._stored)
+
+
+def check_still_ours(store: GraphParts, window: Window, stored: StoredSidecar) -> None:
+    """Fail if the window or the sidecar is somebody else's by now: this process was paused for too long."""
+    store.at_once(window.check, lambda: store.sidecars.check_ours(stored))
 
 
 def _publish(
@@ -198,8 +218,7 @@ def _publish(
     *,
     told_by_sidecar: bool,
 ) -> GraphCommit:
-    """Phase C."""
-    window.check()
+    """Phase C. The caller has checked that the window is still held."""
     new = {write.table_key for write in intent.writes if write.pin is None}
     draft = CommitDraft(
         graph_commit_id=intent.graph_commit_id,
@@ -209,6 +228,7 @@ def _publish(
         created_at=time.time_ns() // 1000,
         kind=intent.kind,
         changes_data=intent.changes_data,
+        operations=intent.operations,
     )
     publication = Publication(
         commit=draft,
@@ -218,7 +238,14 @@ def _publish(
         renamed=intent.renamed,
         schema_digest=intent.schema_digest,
     )
-    return publish(store, intent.branch, publication, expected=intent.expected, told_by_sidecar=told_by_sidecar)
+    return publish(
+        store,
+        intent.branch,
+        publication,
+        expected=intent.expected,
+        told_by_sidecar=told_by_sidecar,
+        known=current,
+    )
 
 
 def _publishes_more(intent: WriteIntent) -> bool:

@@ -20,13 +20,12 @@ class SchemaMoved(Conflict):
     """The branch got another schema while a write was being prepared: it has to be prepared again with the new one."""
 
 
-def check_premises(store: GraphParts, intent: WriteIntent) -> ManifestState:
-    """The manifest as it is now, when everything that `intent` was prepared on still holds; a typed error otherwise."""
-    check_branch(store, intent.branch)
-    current = store.manifest.read(intent.branch)
+def check_premises(store: GraphParts, intent: WriteIntent, ref: BranchRef | None, current: ManifestState) -> None:
+    """Fail unless everything that `intent` was prepared on still holds; `ref` and `current` are as they are now."""
+    check_branch(ref, intent.branch)
     base = intent.base
     if current.head.graph_commit_id == base.head.graph_commit_id:
-        return current
+        return
     if intent.if_commit is not None:
         check_if_commit(store, intent.branch, current, intent.if_commit)
     if current.schema_digest != base.schema_digest:
@@ -37,12 +36,10 @@ def check_premises(store: GraphParts, intent: WriteIntent) -> ManifestState:
             published=current.schema_digest,
         )
     check_expected(store, intent.branch, current, intent.expected, base.head.graph_commit_id)
-    return current
 
 
-def check_branch(store: GraphParts, branch: BranchRef) -> None:
+def check_branch(found: BranchRef | None, branch: BranchRef) -> None:
     """Fail if the branch was deleted, or deleted and made again, since it was resolved."""
-    found = store.refs.get(branch.name)
     if found is None or found.incarnation != branch.incarnation:
         raise NotFound(
             f"branch `{branch.name}` was deleted while this write was being prepared; nothing was written",

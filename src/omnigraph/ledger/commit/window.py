@@ -83,13 +83,6 @@ class CommitWindows:
                 yield Window(branch, keys, schema, lease)
                 failpoint("window.leaving")
 
-    @contextmanager
-    def turn(self, branch: BranchRef) -> Iterator[None]:
-        """One after the other for the writers of this process that lost a race on `branch` and prepare again."""
-        deadline = time.monotonic() + settings().lease_wait_seconds
-        with _held_locks(self._graph, [f"turn/{branch.incarnation}"], deadline, branch):
-            yield
-
 
 def lease_name(branch: BranchRef) -> str:
     """The lease that guards a branch's window across processes."""

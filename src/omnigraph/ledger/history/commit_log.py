@@ -25,7 +25,16 @@ from omnigraph.errors import Conflict, StorageError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.history.dag import CommitGraph
 from omnigraph.ledger.history.dag import log as ordered_log
-from omnigraph.ledger.history.log_rows import COMMIT_COLUMNS, ID, LOG, SCHEMA, LogEntry, LoggedCommits, row_of
+from omnigraph.ledger.history.log_rows import (
+    COMMIT_COLUMNS,
+    ID,
+    LOG,
+    SCHEMA,
+    LogEntry,
+    LoggedCommits,
+    in_todays_columns,
+    row_of,
+)
 from omnigraph.ledger.manifest.pins import Pins, decode_pins
 from omnigraph.ledger.values import GraphCommit
 from omnigraph.storage.lance_errors import TableNotFound
@@ -35,6 +44,9 @@ from omnigraph.storage.values import TableVersion
 
 KEPT_LOG_VERSIONS = 8
 """Versions of the log that a prune leaves, for those who are reading one right now."""
+
+LARGEST_TAIL_BYTES = 256 << 10
+"""The last fragment is rewritten by each append, so it must not grow large; combined commits have long rows."""
 
 _PINS_CACHE = 256
 _logger = logging.getLogger("omnigraph.ledger")
@@ -129,7 +141,7 @@ class CommitLog:
 
         def keep(commit: GraphCommit) -> bool:
             return (
-                (actor is None or commit.actor_id == actor)
+                (actor is None or commit.is_by(actor))
                 and (since is None or commit.created_at >= since)
                 and (until is None or commit.created_at <= until)
             )
@@ -181,11 +193,14 @@ class CommitLog:
     def _append_with_retries(self, entries: Sequence[LogEntry], after_gap: bool) -> TableVersion | None:
         budget = settings().commit_log_retry_budget
         for attempt in range(budget + 1):
-            tail = self._read_tail(self._tables.head(LOG))
+            # Who appended since this tail was read makes the commit fail, and it is read again.
+            known = self._tail if attempt == 0 and not self._tables.root.is_local else None
+            tail = known or self._read_tail(self._tables.head(LOG))
             missing = self._missing(tail, entries, after_gap)
             if not missing:
                 return None
             try:
+                tail = self._with_todays_columns(tail)
                 return self._append_once(tail, missing)
             except Conflict:
                 if attempt == budget:
@@ -229,12 +244,20 @@ class CommitLog:
         else:
             staged = self._tables.stage_replace_fragments(tail.head, [tail.fragment], grown)
         try:
-            landed = self._tables.commit_staged(staged, entries[-1].commit.graph_commit_id)
+            landed = self._tables.commit_staged(staged, entries[-1].commit.graph_commit_id, looked=True)
         except Conflict:
             self._tables.abandon(staged)
             raise
         self._tail = self._tail_at(landed, grown.combine_chunks(), depths)
         return landed
+
+    def _with_todays_columns(self, tail: _Tail) -> _Tail:
+        """The tail of a log that has all columns: those that a log from before does not have are added."""
+        there = self._tables.schema(tail.head).names
+        new = [SCHEMA.field(name) for name in SCHEMA.names if name not in there]
+        if not new:
+            return tail
+        return self._read_tail(self._tables.commit_staged(self._tables.stage_add_columns(tail.head, new), "columns"))
 
     def _read_tail(self, head: TableVersion) -> _Tail:
         known = self._tail
@@ -243,14 +266,15 @@ class CommitLog:
         fragments = self._tables.fragments(head)
         if not fragments:
             return _Tail(head, None, SCHEMA.empty_table(), {})
-        rows = self._tables.scan_table(head, fragments=[fragments[-1].id]).cast(SCHEMA)
+        found = self._tables.scan_table(head, fragments=[fragments[-1].id])
+        rows = in_todays_columns(found, SCHEMA.names).cast(SCHEMA)
         depths = dict(zip(rows[ID].to_pylist(), rows["pins_depth"].to_pylist()))
         self._tail = self._tail_at(head, rows, depths)
         return self._tail
 
     def _tail_at(self, head: TableVersion, rows: pa.Table, depths: dict[str, int | None]) -> _Tail:
         own = {one: depths[one] for one in rows[ID].to_pylist()}
-        if rows.num_rows >= settings().commit_log_tail_rows:
+        if rows.num_rows >= settings().commit_log_tail_rows or rows.nbytes >= LARGEST_TAIL_BYTES:
             return _Tail(head, None, rows, own)
         return _Tail(head, self._tables.fragments(head)[-1].id, rows, own)
 
@@ -267,10 +291,10 @@ class CommitLog:
             return
         # The last row that is known is read again: if it is not where it was, the log was rewritten and all is read.
         overlap = self._loaded_rows - 1 if self._loaded_rows else 0
-        rows = self._tables.scan_table(head, columns=list(COMMIT_COLUMNS), offset=overlap or None)
+        rows = self._commits_of(head, overlap or None)
         if self._loaded_rows and (not rows.num_rows or rows[ID][0].as_py() != self._last_id):
             self._graph, self._depths, overlap = CommitGraph(), {}, 0
-            rows = self._tables.scan_table(head, columns=list(COMMIT_COLUMNS))
+            rows = self._commits_of(head)
         if rows.num_rows:
             logged = LoggedCommits(rows)
             self._graph.add_rows(logged)
@@ -279,6 +303,11 @@ class CommitLog:
         for commit_id in self._unlogged_pins.keys() & self._depths.keys():
             del self._unlogged_pins[commit_id]
         self._loaded, self._loaded_rows = head, overlap + rows.num_rows
+
+    def _commits_of(self, head: TableVersion, offset: int | None = None) -> pa.Table:
+        there = set(self._tables.schema(head).names)
+        columns = [name for name in COMMIT_COLUMNS if name in there]
+        return in_todays_columns(self._tables.scan_table(head, columns=columns, offset=offset), COMMIT_COLUMNS)
 
     def _pins_chain(self, commit_id: str) -> list[str] | None:
         """The commits whose pins build on each other, from the last whole set to this commit."""

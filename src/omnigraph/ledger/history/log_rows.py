@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 import pyarrow as pa
 
 from omnigraph.ledger.manifest.pins import CHECKPOINT_EVERY, Pins, encode_pins
-from omnigraph.ledger.values import GraphCommit, WriterKind
+from omnigraph.ledger.values import CommitOperation, GraphCommit, WriterKind
 
 LOG = "_graph_commits.lance"
 ID = "graph_commit_id"
@@ -31,6 +33,8 @@ SCHEMA = pa.schema(
         # How many first parents away the last whole set of pins is; null when the pins are not known.
         pa.field("pins_depth", pa.int32()),
         pa.field("pins", pa.binary()),
+        # The mutations of a combined commit; null for any other.
+        pa.field("operations", pa.binary()),
     ]
 )
 COMMIT_COLUMNS = tuple(name for name in SCHEMA.names if name != "pins")
@@ -48,6 +52,7 @@ class LogEntry:
 def row_of(entry: LogEntry, parent_depth: int | None) -> dict[str, Any]:
     """The row of a commit. `parent_depth` is that of its first parent's row, None when that is not known."""
     row = {**entry.commit.to_json(), "pins_depth": None, "pins": None}
+    row["operations"] = zlib.compress(orjson.dumps(row["operations"])) if entry.commit.operations else None
     if entry.pins is None:
         return row
     relative = entry.parent_pins is not None and parent_depth is not None and parent_depth + 1 < CHECKPOINT_EVERY
@@ -71,4 +76,18 @@ class LoggedCommits:
     def commit(self, position: int) -> GraphCommit:
         """The commit at that position."""
         values = {name: column[position] for name, column in self._columns.items()}
-        return GraphCommit(**{**values, "kind": WriterKind(values["kind"])})
+        return GraphCommit(
+            **{**values, "kind": WriterKind(values["kind"]), "operations": _operations(values["operations"])}
+        )
+
+
+def in_todays_columns(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Rows of a log, with nulls for columns that it does not have yet."""
+    for name in columns:
+        if name not in table.column_names:
+            table = table.append_column(SCHEMA.field(name), pa.nulls(table.num_rows, SCHEMA.field(name).type))
+    return table.select(list(columns))
+
+
+def _operations(data: bytes | None) -> tuple[CommitOperation, ...]:
+    return tuple(CommitOperation.from_json(one) for one in orjson.loads(zlib.decompress(data))) if data else ()

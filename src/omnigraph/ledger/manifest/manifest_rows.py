@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from omnigraph.errors import InternalError
 from omnigraph.ledger.manifest.stamp import CURRENT, STAMP_KEY
-from omnigraph.ledger.values import GraphCommit, TablePin, WriterKind
+from omnigraph.ledger.values import CommitOperation, GraphCommit, TablePin, WriterKind
 
 MANIFEST = "__manifest"
 HEAD_ID = "graph_head"
@@ -94,7 +94,8 @@ def head_of(rows: Sequence[Row], where: object) -> GraphCommit:
 
 def commit_from_json(content: Mapping[str, Any]) -> GraphCommit:
     """The commit that `GraphCommit.to_json` was given."""
-    return GraphCommit(**{**content, "kind": WriterKind(content["kind"])})
+    operations = tuple(CommitOperation.from_json(one) for one in content.get("operations", ()))
+    return GraphCommit(**{**content, "kind": WriterKind(content["kind"]), "operations": operations})
 
 
 def _pin(row: Row) -> TablePin:

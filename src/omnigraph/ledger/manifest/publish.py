@@ -30,7 +30,7 @@ from omnigraph.ledger.manifest.manifest import ManifestState, state_of
 from omnigraph.ledger.manifest.manifest_rows import KEY_COLUMN, Row, head_row, placed, table_row, to_table
 from omnigraph.ledger.manifest.stamp import check_for_publish
 from omnigraph.ledger.parts import GraphParts
-from omnigraph.ledger.values import BranchRef, GraphCommit, TablePin, WriterKind
+from omnigraph.ledger.values import BranchRef, CommitOperation, GraphCommit, TablePin, WriterKind
 
 _logger = logging.getLogger("omnigraph.ledger")
 
@@ -53,6 +53,7 @@ class CommitDraft:
     created_at: int
     kind: WriterKind
     changes_data: bool = True
+    operations: tuple[CommitOperation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,11 @@ def publish(
     *,
     expected: Expected | None = None,
     told_by_sidecar: bool = False,
+    known: ManifestState | None = None,
 ) -> GraphCommit:
     """Publish `changes` on `branch` and log the commit. `expected` are the pins that must still be current.
+
+    `known` is the state of the branch as its window's holder has just read it: the first attempt builds on it.
 
     `TableMoved` when one is not, `RowLevelCasContention` when the retry budget is spent. Publishing the same commit
     again (recovery does not know whether it happened) returns it and changes nothing. Should this process die before
@@ -92,14 +96,14 @@ def publish(
     store.refuse_if_read_only("publish")
     commit_id = changes.commit.graph_commit_id
     if told_by_sidecar:
-        commit, logged = _publish(store, branch, changes, expected or {})
+        commit, logged = _publish(store, branch, changes, expected or {}, known)
         if not logged:
             # The sidecar is about to go: its writer is done.
             _trace(commit_id, lambda: store.publish_marks.put(branch, commit_id))
         return commit
     store.publish_marks.put(branch, commit_id)
     try:
-        commit, logged = _publish(store, branch, changes, expected or {})
+        commit, logged = _publish(store, branch, changes, expected or {}, known)
     except (Conflict, BadRequest):
         _trace(commit_id, lambda: store.publish_marks.remove(commit_id))
         raise
@@ -117,12 +121,12 @@ def _trace(commit_id: str, change: Callable[[], None]) -> None:
 
 
 def _publish(
-    store: GraphParts, branch: BranchRef, changes: Publication, expected: Expected
+    store: GraphParts, branch: BranchRef, changes: Publication, expected: Expected, known: ManifestState | None
 ) -> tuple[GraphCommit, bool]:
     """The commit that was published, and whether it is in the log."""
     budget = settings().publisher_retry_budget
     for attempt in range(budget + 1):
-        current = store.manifest.read(branch)
+        current = known if known is not None and attempt == 0 else store.manifest.read(branch)
         check_for_publish(current.stamp)
         done = _already_published(store, current, changes.commit)
         if done is not None:
@@ -217,6 +221,7 @@ def _publish_once(
         branch=branch.name,
         incarnation=branch.incarnation,
         schema_digest=changes.schema_digest or current.schema_digest,
+        operations=draft.operations,
     )
     changed = {row[KEY_COLUMN]: row for row in [*table_rows, head_row(commit)]}
     known = {row[KEY_COLUMN]: row for row in current.rows}

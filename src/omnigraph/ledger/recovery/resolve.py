@@ -165,6 +165,7 @@ def _roll_forward(
         created_at=now(),
         kind=sidecar.kind,
         changes_data=sidecar.changes_data,
+        operations=sidecar.operations,
     )
     publication = Publication(
         commit=draft,
@@ -271,7 +272,7 @@ def retire(store: GraphParts, sidecar: Sidecar, resolution: Resolution) -> None:
             kind=RecoveryKind(resolution.kind),
             graph_commit_id=resolution.graph_commit_id,
             writer_kind=sidecar.kind,
-            recovery_for_actor=sidecar.actor_id,
+            recovery_for_actor=sidecar.actors,
             branch=sidecar.branch,
             tables=resolution.tables,
             created_at=now(),

@@ -18,7 +18,7 @@ from ulid import ULID
 from omnigraph.config import SIDECAR_SCHEMA_VERSION
 from omnigraph.errors import LeaseLost, RecoveryRequired
 from omnigraph.failpoints import declare, failpoint
-from omnigraph.ledger.values import TablePin, WriterKind
+from omnigraph.ledger.values import CommitOperation, TablePin, WriterKind
 from omnigraph.storage.objects.object_errors import LostPrecondition, ObjectNotFound
 from omnigraph.storage.objects.objects import ObjectStore, Token
 
@@ -125,6 +125,13 @@ class Sidecar:
     schema_digest: str | None = None
     changes_data: bool = True
     resolution: Resolution | None = None
+    operations: tuple[CommitOperation, ...] = ()
+
+    @property
+    def actors(self) -> str | None:
+        """Whose write it is; all of them when it combines several."""
+        names = {operation.actor_id for operation in self.operations if operation.actor_id is not None}
+        return self.actor_id or ", ".join(sorted(names)) or None
 
     @property
     def table_keys(self) -> frozenset[str]:
@@ -162,6 +169,7 @@ class Sidecar:
                 "schema_digest": self.schema_digest,
                 "changes_data": self.changes_data,
                 "resolution": self.resolution,
+                "operations": [operation.to_json() for operation in self.operations],
             },
             option=orjson.OPT_INDENT_2,
         )
@@ -356,4 +364,5 @@ def _parse(content: Mapping[str, Any]) -> Sidecar:
         schema_digest=content["schema_digest"],
         changes_data=content["changes_data"],
         resolution=_resolution(content["resolution"]),
+        operations=tuple(CommitOperation.from_json(one) for one in content.get("operations", ())),
     )

@@ -21,6 +21,7 @@ from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.branches.schema_lock import refuse_while_schema_is_applied
 from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
+from omnigraph.ledger.commit.queue import Footprint
 from omnigraph.ledger.values import MAIN, GraphCommit, Snapshot, TablePin, WriterKind
 from omnigraph.maintain.optimize.bookkeeping import compact_internal
 from omnigraph.maintain.optimize.declared_indexes import DeclaredIndex, declared_indexes
@@ -120,7 +121,8 @@ def compact_table(store: GraphStore, branch: str, table_key: str, options: Compa
         intent = session.intent(WriterKind.OPTIMIZE, base, [write], changes_data=False)
         return replace(intent, on_left_out=left_out.append)
 
-    run_write(store, branch, prepare_one, actor=actor, operation="optimize")
+    footprint = Footprint(frozenset({table_key}))
+    run_write(store, branch, prepare_one, actor=actor, operation="optimize", footprint=footprint)
     return not left_out
 
 

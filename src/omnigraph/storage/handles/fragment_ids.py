@@ -33,6 +33,9 @@ MOST_IDS_WANTED = 1_000
 KEPT_IDS = 250_000
 """Ids that are kept per graph and process: about 25 MB. What is looked up least recently is dropped."""
 
+KEPT_VERSIONS = 32
+"""Versions of tables whose fragments are kept: a write looks several times into the one it is prepared on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Narrowed:
@@ -47,6 +50,14 @@ class Narrowed:
     fragments: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """The fragments of one version, and of the small ones the file that has their ids."""
+
+    fragments: Sequence[FragmentMetadata]
+    small: Mapping[int, str]
+
+
 class FragmentIds:
     """The ids of small data files of one graph. Safe to share between threads."""
 
@@ -54,6 +65,7 @@ class FragmentIds:
         self._most = kept
         self._held = 0
         self._files: OrderedDict[str, frozenset[str]] = OrderedDict()
+        self._last: OrderedDict[TableVersion, _Pieces | None] = OrderedDict()
         self._lock = threading.Lock()
 
     def note(self, handle: LanceDataset, fragments: Sequence[FragmentMetadata], rows: object) -> None:
@@ -66,15 +78,14 @@ class FragmentIds:
 
     def narrow(self, handle: LanceDataset, table: TableVersion, wanted: pa.Array) -> Narrowed | None:
         """The fragments of a table that can hold one of these ids; None when that is not worth knowing."""
-        id_field = _id_field(handle)
-        if id_field is None or len(wanted) > MOST_IDS_WANTED or len(handle.fragment_ids()) > MOST_FRAGMENTS:
+        if len(wanted) > MOST_IDS_WANTED:
             return None
-        with lance_errors("reading the fragments of", table):
-            fragments = [fragment.metadata for fragment in handle.get_fragments()]
-        files = {f.id: _id_file(f, id_field) for f in fragments if f.physical_rows <= SMALL_FRAGMENT_ROWS}
-        small = {number: path for number, path in files.items() if path is not None}
+        pieces = self._pieces(handle, table)
+        if pieces is None:
+            return None
+        fragments, small = pieces.fragments, pieces.small
         known = self._known(handle, table, [f for f in fragments if f.id in small], small)
-        if not small or known is None:
+        if known is None:
             return None
         ids = frozenset(wanted.to_pylist())
         present: set[str] = set()
@@ -91,6 +102,25 @@ class FragmentIds:
             else:
                 present |= found
         return Narrowed(tuple(candidates), frozenset(present), () if present == ids else tuple(elsewhere))
+
+    def _pieces(self, handle: LanceDataset, table: TableVersion) -> _Pieces | None:
+        """The fragments of a version; None when there are too many or none is small. The last few are kept."""
+        with self._lock:
+            if table in self._last:
+                return self._last[table]
+        id_field = _id_field(handle)
+        found: _Pieces | None = None
+        if id_field is not None and len(handle.fragment_ids()) <= MOST_FRAGMENTS:
+            with lance_errors("reading the fragments of", table):
+                fragments = [fragment.metadata for fragment in handle.get_fragments()]
+            files = {f.id: _id_file(f, id_field) for f in fragments if f.physical_rows <= SMALL_FRAGMENT_ROWS}
+            small = {number: path for number, path in files.items() if path is not None}
+            found = _Pieces(fragments, small) if small else None
+        with self._lock:
+            self._last[table] = found
+            while len(self._last) > KEPT_VERSIONS:
+                self._last.popitem(last=False)
+        return found
 
     def kept(self) -> int:
         """How many ids are held."""

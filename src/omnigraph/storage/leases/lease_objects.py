@@ -7,6 +7,7 @@ store says by then.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 import threading
@@ -156,15 +157,15 @@ class ObjectLeases:
     def _attempt(self, name: str, owner: str) -> HeldObject | None:
         path = self._path(name)
         started = time.monotonic()
+        # Mostly nobody holds it: one request instead of a look and a request.
+        info = new_info(name, owner, 0, self._times.lease_seconds)
+        with contextlib.suppress(ObjectExists):
+            token = self._objects.put_if_absent(path, encode_info(info))
+            return HeldObject(self._objects, path, info, token, self._times, started)
         try:
             data, stored = self._objects.get(path)
         except ObjectNotFound:
-            info = new_info(name, owner, 0, self._times.lease_seconds)
-            try:
-                token = self._objects.put_if_absent(path, encode_info(info))
-            except ObjectExists:
-                return None
-            return HeldObject(self._objects, path, info, token, self._times, started)
+            return None
         found = decode_info(data)
         if found is not None and not self._expired(found):
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -168,14 +169,33 @@ def _take_from(
 
 def _no_rows(handles: Handles, table: TableVersion, options: Mapping[str, Any]) -> pa.Table:
     """What a read with these options gives when nothing matches, without reading."""
+    handle = handles.at(table)
+    columns = tuple(options["columns"]) if options["columns"] is not None else None
+    # As text: a schema with a blob in it has no hash.
+    key = (str(handle.schema), columns, options["with_row_id"], options["with_row_address"], options["blobs"])
+    with _no_rows_lock:
+        known = _no_rows_of.get(key)
+        if known is not None:
+            return known
     with lance_errors("reading", table):
-        scanner = handles.at(table).scanner(
+        scanner = handle.scanner(
             columns=options["columns"],
             with_row_id=options["with_row_id"] or None,
             with_row_address=options["with_row_address"] or None,
             blob_handling="all_binary" if options["blobs"] == "bytes" else None,
         )
-        return scanner.projected_schema.empty_table()
+        empty: pa.Table = scanner.projected_schema.empty_table()
+    with _no_rows_lock:
+        if len(_no_rows_of) >= _NO_ROWS_KEPT:
+            _no_rows_of.clear()
+        _no_rows_of[key] = empty
+    return empty
+
+
+# To ask Lance for the columns of a read plans the read, which takes longer than most look-ups of a new id.
+_no_rows_of: dict[tuple[Any, ...], pa.Table] = {}
+_NO_ROWS_KEPT = 256
+_no_rows_lock = threading.Lock()
 
 
 def take_rows(

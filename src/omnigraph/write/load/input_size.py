@@ -11,6 +11,9 @@ from omnigraph.errors import OmniGraphError
 _PACKED = {".gz": 6, ".zst": 7}
 """How much larger JSON lines are than their compressed form, roughly."""
 
+_ROW_BYTES = 512
+"""What a Python row is taken for, when its size is to be guessed."""
+
 
 def input_bytes(data: Any) -> int:
     """The size of files on disk, of bytes and of Arrow tables and frames; 0 when it cannot be told."""
@@ -25,6 +28,13 @@ def input_bytes(data: Any) -> int:
         return size
     estimated = getattr(data, "estimated_size", None)
     return int(estimated()) if callable(estimated) else 0
+
+
+def is_small(data: Any, most_bytes: int) -> bool:
+    """Whether an input is known to be small and at hand: a pipe or a generator may take as long as it likes."""
+    if isinstance(data, list | tuple) and not all(isinstance(item, str | os.PathLike) for item in data):
+        return len(data) <= most_bytes // _ROW_BYTES
+    return 0 < input_bytes(data) <= most_bytes
 
 
 def is_spark_frame(data: Any) -> bool:

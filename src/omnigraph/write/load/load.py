@@ -10,13 +10,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.config import settings
 from omnigraph.errors import BadRequest, OmniGraphError
 from omnigraph.ledger.branches.branches import create_branch, delete_branch
 from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.commit.intents import WriteIntent
+from omnigraph.ledger.commit.queue import EVERYTHING
 from omnigraph.ledger.values import MAIN, BranchRef, GraphCommit, Snapshot, WriterKind
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.write.decode.inputs import Decode, InputOptions, find_graph_type, open_input
+from omnigraph.write.load.input_size import is_small
 from omnigraph.write.load.load_append import AddingLoad
 from omnigraph.write.load.load_merge import MergingLoad
 from omnigraph.write.progress import ProgressCallback, ProgressReporter
@@ -79,6 +82,7 @@ def load(
             retry=RetryPolicy.SURFACE if chosen is LoadMode.OVERWRITE else RetryPolicy.PREPARE_AGAIN,
             if_commit=if_commit,
             operation="load",
+            footprint=EVERYTHING if is_small(data, settings().queued_load_bytes) else None,
         )
         target.keep()
     return load_result(store, target, chosen, counts, commit, actor)

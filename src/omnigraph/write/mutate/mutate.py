@@ -6,18 +6,18 @@ import datetime
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import BadRequest, KeyConflict
+from omnigraph.errors import BadRequest, KeyConflict, OmniGraphError
 from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.commit.intents import WriteIntent
+from omnigraph.ledger.commit.queue import EVERYTHING, Footprint
 from omnigraph.ledger.values import MAIN, Snapshot, WriterKind
-from omnigraph.query import ir, syntax
+from omnigraph.query import ir
 from omnigraph.query.bind import bind_parameters
 from omnigraph.query.evaluate import evaluate
 from omnigraph.query.lower import compile_query
@@ -54,13 +54,14 @@ def mutate(
 ) -> MutationResult:
     """Run one mutation of a query text on a branch.
 
-    A mutation of inserts alone is prepared again when another writer came first; updates and deletes report the
-    conflict. `if_commit`: only if no data changed on the branch since that commit.
+    It waits for its turn among the writers of this process, and is prepared again when one of another process came
+    first. `if_commit`: only if no data changed on the branch since that commit; then a conflict is reported.
     """
     now = datetime.datetime.now(datetime.UTC)
     outcome: list[tuple[str, int, int]] = []
 
     def prepare(snapshot: Snapshot, session: WriteSession) -> WriteIntent | None:
+        store.note_schema(branch, snapshot.schema_digest)
         query = compiled_mutation(store, source, name, snapshot.schema_digest)
         intent, affected = prepare_mutation(store, snapshot, session, query, params or {}, now)
         outcome[:] = [(query.name, *affected)]
@@ -71,21 +72,25 @@ def mutate(
         branch,
         prepare,
         actor=actor,
-        retry=retry_policy(source, name),
+        retry=RetryPolicy.PREPARE_AGAIN,
         if_commit=if_commit,
         operation="mutate",
+        footprint=likely_footprint(store, branch, source, name),
     )
     query_name, nodes, edges = outcome[0]
     return MutationResult(branch, query_name, nodes, edges, commit, actor)
 
 
-@lru_cache(maxsize=256)
-def retry_policy(source: str, name: str | None) -> RetryPolicy:
-    """Whether a conflict is prepared again: for inserts alone. The text says so, whatever the schema is."""
-    chosen = [query for query in parse_queries(source).queries if name is None or query.name.text == name]
-    statements = [s for query in chosen if isinstance(query.body, syntax.Mutation) for s in query.body.statements]
-    only_inserts = all(isinstance(statement, syntax.Insert) for statement in statements)
-    return RetryPolicy.PREPARE_AGAIN if only_inserts else RetryPolicy.SURFACE
+def likely_footprint(store: GraphStore, branch: str, source: str, name: str | None) -> Footprint:
+    """The tables that a mutation can touch, by the schema that the branch had when this process last looked.
+
+    It orders the queue and nothing else: a mutation that does not fit that schema says so when it is prepared.
+    """
+    try:
+        query = compiled_mutation(store, source, name, store.last_schema(branch))
+    except OmniGraphError:
+        return EVERYTHING
+    return Footprint(frozenset(query.writes), frozenset(query.reads))
 
 
 _COMPILED: OrderedDict[tuple[str, str | None, str], ir.MutationQuery] = OrderedDict()
@@ -121,6 +126,24 @@ def prepare_mutation(
     """Read, validate and stage one mutation on a snapshot; with it the numbers of affected nodes and edges."""
     catalog = store.catalog(snapshot.schema_digest)
     committed = CommittedRows(store, snapshot)
+    staging, changes = run_mutation(catalog, committed, query, params, now)
+    affected = affected_by(catalog, changes)
+    if not changes:
+        return None, affected
+    writes = [
+        stage_pending(store, session, snapshot.pin(key), staging, key, pending) for key, pending in changes.items()
+    ]
+    return session.intent(WriterKind.MUTATION, snapshot, writes, reads=frozenset(committed.reads)), affected
+
+
+def run_mutation(
+    catalog: Catalog,
+    committed: CommittedRows,
+    query: ir.MutationQuery,
+    params: Mapping[str, Any],
+    now: datetime.datetime,
+) -> tuple[MutationStaging, dict[str, PendingTable]]:
+    """Run the statements of one mutation and validate what they did, which is what comes back; nothing is staged."""
     bound = with_blob_bytes(bind_parameters(query.parameters, params), query.parameters)
     staging = MutationStaging(catalog, committed)
     violations = ViolationCollector()
@@ -129,13 +152,7 @@ def prepare_mutation(
     changes = staging.changes()
     _validate(staging, changes, violations)
     violations.raise_if_any(f"mutation `{query.name}`")
-    affected = _affected(catalog, changes)
-    if not changes:
-        return None, affected
-    writes = [
-        stage_pending(store, session, snapshot.pin(key), staging, key, pending) for key, pending in changes.items()
-    ]
-    return session.intent(WriterKind.MUTATION, snapshot, writes, reads=frozenset(committed.reads)), affected
+    return staging, changes
 
 
 def _validate(staging: MutationStaging, changes: Mapping[str, PendingTable], violations: ViolationCollector) -> None:
@@ -145,7 +162,8 @@ def _validate(staging: MutationStaging, changes: Mapping[str, PendingTable], vio
     check_change(staging.catalog, change, staging.committed, violations)
 
 
-def _affected(catalog: Catalog, changes: Mapping[str, PendingTable]) -> tuple[int, int]:
+def affected_by(catalog: Catalog, changes: Mapping[str, PendingTable]) -> tuple[int, int]:
+    """How many nodes and edges a mutation changes."""
     nodes = edges = 0
     for table_key, pending in changes.items():
         count = pending.rows.num_rows + len(pending.deleted)
