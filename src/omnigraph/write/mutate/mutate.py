@@ -21,7 +21,6 @@ from omnigraph.query import ir
 from omnigraph.query.bind import bind_parameters
 from omnigraph.query.evaluate import evaluate
 from omnigraph.query.lower import compile_query
-from omnigraph.query.parse import parse_queries
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType, column_title, property_column
 from omnigraph.schema.given_ids import IdForm, NoId, own_forms
 from omnigraph.write.committed import CommittedRows
