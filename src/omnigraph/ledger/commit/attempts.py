@@ -21,7 +21,7 @@ from typing import TypeVar
 from ulid import ULID
 
 from omnigraph.config import settings
-from omnigraph.errors import Conflict, LeaseLost, OmniGraphError, RecoveryRequired, TableMoved
+from omnigraph.errors import Conflict, LeaseLost, OmniGraphError, RecoveryRequired, TableMoved, WriteInDoubt
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger import snapshots
 from omnigraph.ledger.branches.schema_lock import refuse_while_schema_is_applied
@@ -215,8 +215,8 @@ def _attempt(
         failpoint("write.prepared")
         if intent is not None:
             commit = commit_write(store, replace(intent, if_commit=if_commit), lease=lease)
-    except (WriteUnresolved, LeaseLost):
-        # Somebody else will finish or undo it, and needs everything that was staged.
+    except (WriteUnresolved, WriteInDoubt, LeaseLost):
+        # Somebody else will finish or undo it, or did, and needs everything that was staged.
         raise
     except BaseException:
         session.abandon()

@@ -62,7 +62,7 @@ def heal(store: GraphParts, *, wait: float = 0.0) -> RecoveryReport:
 
     A sidecar whose branch is being written to is passed over, unless its window is free within `wait` seconds.
     """
-    return _sweep(store, lambda operation_id: _recover(store, operation_id, restore=False, wait=wait))
+    return _sweep(store, lambda operation_id: recover_one(store, operation_id, restore=False, wait=wait))
 
 
 def recover_all(store: GraphParts) -> RecoveryReport:
@@ -71,7 +71,7 @@ def recover_all(store: GraphParts) -> RecoveryReport:
     wait = settings().lease_wait_seconds
     if not store.root.is_local:
         wait += settings().lease_seconds
-    report = _sweep(store, lambda operation_id: _recover(store, operation_id, restore=True, wait=wait))
+    report = _sweep(store, lambda operation_id: recover_one(store, operation_id, restore=True, wait=wait))
     drop_dead_schema_lock(store)
     store.leases.sweep()
     return report
@@ -99,7 +99,8 @@ def _sweep(store: GraphParts, recover: Callable[[str], str]) -> RecoveryReport:
     return RecoveryReport(tuple(ends[_RESOLVED]), tuple(ends[_DEFERRED]), tuple(ends[_LIVE]))
 
 
-def _recover(store: GraphParts, operation_id: str, *, restore: bool, wait: float) -> str:
+def recover_one(store: GraphParts, operation_id: str, *, restore: bool, wait: float) -> str:
+    """Resolve one sidecar, if it is still there and its window is free within `wait` seconds; what became of it."""
     stored = store.sidecars.get(operation_id)
     if stored is None:
         return _RESOLVED
