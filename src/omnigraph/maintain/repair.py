@@ -22,12 +22,19 @@ from omnigraph.ledger.branches.schema_lock import refuse_while_schema_is_applied
 from omnigraph.ledger.commit.window import Window
 from omnigraph.ledger.manifest.publish import CommitDraft, Publication, publish
 from omnigraph.ledger.recovery.audit import RecoveryKind, RecoveryRecord
-from omnigraph.ledger.recovery.decide import Action
 from omnigraph.ledger.recovery.evidence import line_of
-from omnigraph.ledger.recovery.resolve import look, why_refused
-from omnigraph.ledger.recovery.resolve_by_hand import force_sidecar
-from omnigraph.ledger.recovery.sidecars import RecoveredTable
+from omnigraph.ledger.recovery.sidecars import RecoveredTable, Sidecar
 from omnigraph.ledger.values import BranchRef, GraphCommit, TablePin, WriterKind
+from omnigraph.maintain.pending_writes import (
+    REFUSED,
+    REPORTED,
+    RESOLVED,
+    SET_ASIDE,
+    PendingWrite,
+    read_all,
+    resolve_readable,
+    resolve_unreadable,
+)
 from omnigraph.maintain.survey.unexplained_drift import FoundDrift, Verdict, drift_of_branch, drift_of_branches
 
 if TYPE_CHECKING:
@@ -35,8 +42,7 @@ if TYPE_CHECKING:
 
 declare("repair.before_publish", "Drift is judged, tables are put back where that was asked for; nothing is published")
 
-REFUSED, PUBLISHED, RESTORED, REPORTED = "refused", "published", "restored", "reported"
-LEFT_TO_RECOVERY, RESOLVED = "left to recovery", "resolved"
+PUBLISHED, RESTORED = "published", "restored"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,33 +59,6 @@ class RepairedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class PendingWrite:
-    """One sidecar, with the class of each of its tables, and what became of it."""
-
-    operation_id: str
-    kind: str
-    branch: str
-    actor_id: str | None
-    classes: tuple[tuple[str, str], ...]
-    decision: str
-    action: str
-    reason: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON data."""
-        return {
-            "operation_id": self.operation_id,
-            "kind": self.kind,
-            "branch": self.branch,
-            "actor_id": self.actor_id,
-            "tables": dict(self.classes),
-            "decision": self.decision,
-            "action": self.action,
-            "reason": self.reason,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class RepairReport:
     """What was found and done. `commits` are those that were made, one for each branch and each resolved sidecar."""
 
@@ -93,7 +72,8 @@ class RepairReport:
         """0 for a report, and when all that was found is mended; 1 when anything was refused or failed."""
         if not self.confirmed:
             return 0
-        stuck = [t for t in self.tables if t.action == REFUSED] + [p for p in self.pending if p.action != RESOLVED]
+        over = (RESOLVED, SET_ASIDE)
+        stuck = [t for t in self.tables if t.action == REFUSED] + [p for p in self.pending if p.action not in over]
         return 1 if stuck else 0
 
     def to_json(self) -> dict[str, Any]:
@@ -112,28 +92,41 @@ def repair(
     confirm: bool = False,
     force: bool = False,
     restore: bool = False,
+    set_aside: bool = False,
     actor: str | None = None,
 ) -> RepairReport:
-    """Report drift and pending sidecars; with `confirm` mend what is safe, with `force` too everything else."""
-    if (force or restore) and not confirm:
-        raise BadRequest("repair: force and restore change the graph; confirm them as well")
+    """Report drift and pending sidecars; with `confirm` mend what is safe, with `force` too everything else.
+
+    `set_aside` takes sidecars that recovery refuses out of its way and leaves their tables as they are: what they moved
+    is drift then.
+    """
+    if (force or restore or set_aside) and not confirm:
+        raise BadRequest("repair: force, restore and set aside change the graph; confirm them as well")
     if restore and not force:
         raise BadRequest("repair: restore puts unexplained commits out of sight; force it as well")
     commits: list[GraphCommit] = []
     if confirm:
         store.refuse_if_read_only("repair")
         refuse_while_schema_is_applied(store, "repair")
-    pending = [_pending(store, one, force, restore, actor, commits) for one in store.sidecars.list()]
-    shown = [one for one in pending if one is not None]
-    covered = _covered(store)
-    tables: list[RepairedTable] = []
+    found = read_all(store)
+    pending = [
+        resolve_readable(store, one, force=force, restore=restore, set_aside=set_aside, actor=actor, commits=commits)
+        for one in found.sidecars
+    ]
+    covered = _covered(read_all(store).sidecars)
     if confirm:
         mend = partial(_mend, store, covered, force, restore, actor, commits)
         tables = [table for _, mended in for_live_branches(store, mend) for table in mended]
     else:
-        found = drift_of_branches(store) if not store.read_only else _seen(store)
-        tables = [RepairedTable(d, REPORTED) for d in found if not _is_covered(d, covered)]
-    return RepairReport(confirm, tuple(tables), tuple(shown), tuple(commits))
+        drifted = drift_of_branches(store) if not store.read_only else _seen(store)
+        tables = [RepairedTable(d, REPORTED) for d in drifted if not _is_covered(d, covered)]
+    for damage in found.unreadable.values():
+        own = [table for table in tables if damage.operation_id in table.drift.operation_ids]
+        mended = force and all(table.action in (PUBLISHED, RESTORED) for table in own)
+        pending.append(
+            resolve_unreadable(store, damage, [table.drift for table in own], mended=mended, set_aside=set_aside)
+        )
+    return RepairReport(confirm, tuple(tables), tuple(pending), tuple(commits))
 
 
 def _seen(store: GraphStore) -> list[FoundDrift]:
@@ -142,53 +135,13 @@ def _seen(store: GraphStore) -> list[FoundDrift]:
     return [drift for _, found in seen for drift in found]
 
 
-def _covered(store: GraphStore) -> set[tuple[str, str, str | None]]:
+def _covered(sidecars: Sequence[Sidecar]) -> set[tuple[str, str, str | None]]:
     """The (incarnation, table key, line) triples that a sidecar is over: those are not drift of nobody."""
-    found: set[tuple[str, str, str | None]] = set()
-    for operation_id in store.sidecars.list():
-        stored = store.sidecars.get(operation_id)
-        if stored is not None:
-            found |= {(stored.sidecar.incarnation, t.table_key, t.lance_branch) for t in stored.sidecar.tables}
-    return found
+    return {(one.incarnation, table.table_key, table.lance_branch) for one in sidecars for table in one.tables}
 
 
 def _is_covered(drift: FoundDrift, covered: set[tuple[str, str, str | None]]) -> bool:
     return (drift.incarnation, drift.table_key, drift.pin.lance_branch) in covered
-
-
-def _pending(
-    store: GraphStore, operation_id: str, force: bool, restore: bool, actor: str | None, commits: list[GraphCommit]
-) -> PendingWrite | None:
-    stored = store.sidecars.get(operation_id)
-    if stored is None:
-        return None
-    sidecar = stored.sidecar
-    branch = next((ref for ref in store.refs.list() if ref.incarnation == sidecar.incarnation), None)
-    if branch is None:
-        return PendingWrite(
-            operation_id, sidecar.kind.value, sidecar.branch, sidecar.actor_id, (), "discard", LEFT_TO_RECOVERY
-        )
-    decision, _ = look(store, branch, sidecar)
-    classes = tuple((state.table.table_key, state.table_class.value) for state in decision.states)
-    reason = why_refused(decision) if decision.blocks else None
-    action = REFUSED if decision.blocks else LEFT_TO_RECOVERY
-    if decision.action is Action.REFUSE and force:
-        try:
-            commit = force_sidecar(store, operation_id, restore=restore, actor=actor)
-            commits += [commit] if commit else []
-            action = RESOLVED
-        except OmniGraphError as error:
-            reason = error.message
-    return PendingWrite(
-        operation_id,
-        sidecar.kind.value,
-        sidecar.branch,
-        sidecar.actor_id,
-        classes,
-        decision.action.value,
-        action,
-        reason,
-    )
 
 
 def _mend(

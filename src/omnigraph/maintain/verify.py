@@ -249,22 +249,18 @@ def _drift(store: GraphStore, branch: BranchRef) -> list[Finding]:
 
 
 def _sidecars(store: GraphStore) -> list[Finding]:
-    return [
-        Finding(
-            Rule.SIDECARS,
-            f"the write {one} is not finished; open the graph for writing, or run `omnigraph repair`",
-            _branch_of(store, one),
-        )
-        for one in store.sidecars.list()
-    ]
+    return [finding for one in store.sidecars.list() if (finding := _sidecar(store, one)) is not None]
 
 
-def _branch_of(store: GraphStore, operation_id: str) -> str | None:
+def _sidecar(store: GraphStore, operation_id: str) -> Finding | None:
     try:
         stored = store.sidecars.get(operation_id)
-    except OmniGraphError:
+    except OmniGraphError as error:
+        return Finding(Rule.SIDECARS, error.message)
+    if stored is None:
         return None
-    return stored.sidecar.branch if stored is not None else None
+    text = f"the write {operation_id} is not finished; open the graph for writing, or run `omnigraph repair`"
+    return Finding(Rule.SIDECARS, text, stored.sidecar.branch)
 
 
 def _tags(store: GraphStore, checked: _Tables) -> list[Finding]:

@@ -98,6 +98,9 @@ def repair(
     restore: Annotated[
         bool, typer.Option("--restore", help="With --force: put it back to what is published instead.")
     ] = False,
+    set_aside: Annotated[
+        bool, typer.Option("--set-aside", help="With --confirm: move away unfinished writes that recovery refuses.")
+    ] = False,
     actor: Actor = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -113,7 +116,7 @@ def repair(
     if confirm:
         out.echo_write(f"repair {target}")
     with og.open(target, actor=actor, read_only=not confirm) as graph:
-        report = graph.repair(confirm=confirm, force=force, restore=restore)
+        report = graph.repair(confirm=confirm, force=force, restore=restore, set_aside=set_aside)
     if json:
         out.document(report.to_json())
     else:

@@ -238,7 +238,7 @@ def _prepare_again_or_raise(
         if failure.operation_id is None or patience.heals <= 0:
             raise failure
         # The unfinished write came to light after this one had healed: look again before giving up.
-        if failure.operation_id in heal(store, wait=settings().lease_wait_seconds).deferred:
+        if failure.operation_id in heal(store, wait=settings().lease_wait_seconds).waiting:
             raise failure
         return
     if isinstance(failure, SchemaMoved) or (isinstance(failure, TableMoved) and not failure.data_changed):

@@ -14,6 +14,7 @@ from omnigraph.errors import InternalError
 from omnigraph.ledger.branches.live_branches import for_live_branches
 from omnigraph.ledger.recovery.evidence import line_of
 from omnigraph.ledger.values import BranchRef, TablePin
+from omnigraph.storage.constants import OPERATION_ID_PROPERTY as TAG
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -29,7 +30,8 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FoundDrift:
-    """One drifted table of one branch, with the kinds of the transactions above its pin, oldest first."""
+    """One drifted table of one branch, with the kinds of the transactions above its pin, oldest first, and the ids of
+    the operations that they are tagged with."""
 
     branch: str
     incarnation: str
@@ -38,6 +40,7 @@ class FoundDrift:
     head: int
     verdict: Verdict
     transactions: tuple[str, ...]
+    operation_ids: frozenset[str] = frozenset()
 
     @property
     def pinned(self) -> int:
@@ -96,4 +99,5 @@ def _drift(store: GraphStore, branch: BranchRef, pin: TablePin) -> FoundDrift | 
     else:
         verdict = Verdict.SUSPICIOUS if any(changes) else Verdict.VERIFIED
     kinds = tuple(entry.kind for entry in above)
-    return FoundDrift(branch.name, branch.incarnation, pin.table_key, pin, head, verdict, kinds)
+    tags = frozenset(entry.properties[TAG] for entry in above if TAG in entry.properties)
+    return FoundDrift(branch.name, branch.incarnation, pin.table_key, pin, head, verdict, kinds, tags)
