@@ -32,6 +32,7 @@ from tests.faults.writers import (
     content,
     edges_write,
     people_write,
+    put_company,
     put_friends,
     put_people,
 )

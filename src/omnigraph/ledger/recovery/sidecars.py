@@ -187,8 +187,8 @@ class Sidecar:
         if version > SIDECAR_SCHEMA_VERSION:
             raise UnreadableSidecar(
                 f"the sidecar {path_of(operation_id)} has schema version {version} and this program knows "
-                f"{SIDECAR_SCHEMA_VERSION}: upgrade omnigraph first, then open the graph, which recovers it. Meanwhile it "
-                "blocks only the tables that it moved",
+                f"{SIDECAR_SCHEMA_VERSION}: upgrade omnigraph first, then open the graph, which recovers it. Meanwhile "
+                "it blocks only the tables that it moved",
                 operation_id,
             )
         try:
