@@ -20,11 +20,14 @@ from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.branches.live_branches import for_live_branches
 from omnigraph.ledger.branches.schema_lock import refuse_while_schema_is_applied
 from omnigraph.ledger.commit.window import Window
+from omnigraph.ledger.history.rebuild_log import RebuiltLog, ensure_log
 from omnigraph.ledger.manifest.publish import CommitDraft, Publication, publish
 from omnigraph.ledger.recovery.audit import RecoveryKind, RecoveryRecord
 from omnigraph.ledger.recovery.evidence import line_of
 from omnigraph.ledger.recovery.sidecars import RecoveredTable, Sidecar
 from omnigraph.ledger.values import BranchRef, GraphCommit, TablePin, WriterKind
+from omnigraph.maintain import lost_heads
+from omnigraph.maintain.lost_heads import MendedHead
 from omnigraph.maintain.pending_writes import (
     REFUSED,
     REPORTED,
@@ -60,12 +63,15 @@ class RepairedTable:
 
 @dataclass(frozen=True, slots=True)
 class RepairReport:
-    """What was found and done. `commits` are those that were made, one for each branch and each resolved sidecar."""
+    """What was found and done. `commits` are those that were made, one for each branch and each resolved sidecar;
+    `heads` are branches that show less than was acknowledged; `log` says how the commit log was rebuilt, if it was."""
 
     confirmed: bool
     tables: tuple[RepairedTable, ...]
     pending: tuple[PendingWrite, ...]
     commits: tuple[GraphCommit, ...] = ()
+    heads: tuple[MendedHead, ...] = ()
+    log: RebuiltLog | None = None
 
     @property
     def exit_code(self) -> int:
@@ -73,8 +79,8 @@ class RepairReport:
         if not self.confirmed:
             return 0
         over = (RESOLVED, SET_ASIDE)
-        stuck = [t for t in self.tables if t.action == REFUSED] + [p for p in self.pending if p.action not in over]
-        return 1 if stuck else 0
+        stuck = REFUSED in [*(table.action for table in self.tables), *(head.action for head in self.heads)]
+        return 1 if stuck or any(one.action not in over for one in self.pending) else 0
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data, the same on the command line and over HTTP."""
@@ -83,6 +89,8 @@ class RepairReport:
             "tables": [table.to_json() for table in self.tables],
             "pending": [one.to_json() for one in self.pending],
             "commits": [commit.to_json() for commit in self.commits],
+            "heads": [head.to_json() for head in self.heads],
+            "log": self.log.to_json() if self.log else None,
         }
 
 
@@ -105,9 +113,17 @@ def repair(
     if restore and not force:
         raise BadRequest("repair: restore puts unexplained commits out of sight; force it as well")
     commits: list[GraphCommit] = []
+    rebuilt = None
     if confirm:
         store.refuse_if_read_only("repair")
         refuse_while_schema_is_applied(store, "repair")
+        rebuilt = ensure_log(store, deep=True)
+    heads = [
+        lost_heads.mend(store, one, restore=restore, actor=actor, commits=commits)
+        if force
+        else MendedHead(one, REFUSED if confirm else REPORTED, str(one))
+        for one in lost_heads.find(store)
+    ]
     found = read_all(store)
     pending = [
         resolve_readable(store, one, force=force, restore=restore, set_aside=set_aside, actor=actor, commits=commits)
@@ -126,7 +142,7 @@ def repair(
         pending.append(
             resolve_unreadable(store, damage, [table.drift for table in own], mended=mended, set_aside=set_aside)
         )
-    return RepairReport(confirm, tuple(tables), tuple(pending), tuple(commits))
+    return RepairReport(confirm, tuple(tables), tuple(pending), tuple(commits), tuple(heads), rebuilt)
 
 
 def _seen(store: GraphStore) -> list[FoundDrift]:

@@ -146,6 +146,11 @@ def _show_repair(out: Output, report: RepairReport) -> None:
         classes = ", ".join(f"{key} {class_}" for key, class_ in one.classes)
         out.say(f"unfinished {one.kind} {one.operation_id} on branch {one.branch} ({classes or 'no tables'})")
         out.say(f"  {one.action}{f': {one.reason}' if one.reason else ''}")
+    for head in report.heads:
+        out.say(f"{head.lost}")
+        out.say(f"  {head.action}{f': {head.error}' if head.error else ''}")
+    if report.log:
+        out.say(str(report.log))
     for commit in report.commits:
         out.say(f"commit {commit.graph_commit_id}")
 

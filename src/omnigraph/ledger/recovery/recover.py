@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from ulid import ULID
 
 from omnigraph.config import settings
-from omnigraph.errors import Busy, LeaseLost
+from omnigraph.errors import Busy, LeaseLost, RecoveryRequired
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.branches.schema_lock import drop_dead_schema_lock
+from omnigraph.ledger.history.acknowledged import refuse_lost_head
 from omnigraph.ledger.history.complete_log import complete, complete_marked, known_history
 from omnigraph.ledger.manifest.publish import CommitDraft, Publication, publish
 from omnigraph.ledger.parts import GraphParts
@@ -126,6 +127,10 @@ def recover_one(store: GraphParts, operation_id: str, *, restore: bool, wait: fl
         if branch is None:
             return _discard_orphan(store, stored)
         window = replace(entered, branch=branch)
+        try:
+            refuse_lost_head(store, branch, store.manifest.read(branch))
+        except RecoveryRequired as lost:
+            return _refuse(store, stored, lost.message)
         decision, _ = look(store, branch, stored.sidecar)
         if decision.blocks:
             return _refuse(store, stored, why_refused(decision))
