@@ -37,6 +37,7 @@ OUTCOMES: Mapping[str, Outcome] = {
     "storage_transient": Outcome(503, "unavailable", 5),
     "recovery_required": Outcome(503, "recovery_required", 5),
     "busy": Outcome(503, "unavailable", 5),
+    "in_doubt": Outcome(500, "in_doubt", 5),
     "cancelled": Outcome(500, "cancelled", 1),
     "timeout": Outcome(504, "timeout", 1),
     "history_gap": Outcome(404, "not_found", 1),
@@ -163,6 +164,16 @@ class RecoveryRequired(OmniGraphError):
     retryable = True
 
     def __init__(self, message: str, operation_id: str | None = None, **details: Any) -> None:
+        super().__init__(message, operation_id=operation_id, **details)
+        self.operation_id = operation_id
+
+
+class WriteInDoubt(OmniGraphError):
+    """Whether this write stands cannot be told now. Look before writing again; `operation_id` says for what."""
+
+    kind = "in_doubt"
+
+    def __init__(self, message: str, operation_id: str, **details: Any) -> None:
         super().__init__(message, operation_id=operation_id, **details)
         self.operation_id = operation_id
 

@@ -66,15 +66,23 @@ class Maintenance:
         )
 
     def repair(
-        self, *, confirm: bool = False, force: bool = False, restore: bool = False, actor: str | None = None
+        self,
+        *,
+        confirm: bool = False,
+        force: bool = False,
+        restore: bool = False,
+        set_aside: bool = False,
+        actor: str | None = None,
     ) -> RepairReport:
         """Report drift and unfinished writes that recovery refused; `confirm` mends what is safe.
 
-        With `force` the rest is published as it stands too, or, with `restore`, put back to what is published.
+        With `force` the rest is published as it stands too, or, with `restore`, put back to what is published. With
+        `set_aside` sidecars that recovery refuses are moved away and their tables left as they are.
         """
         from omnigraph.maintain.repair import repair
 
-        return repair(self._store, confirm=confirm, force=force, restore=restore, actor=actor or self._actor)
+        who = actor or self._actor
+        return repair(self._store, confirm=confirm, force=force, restore=restore, set_aside=set_aside, actor=who)
 
     def cleanup(
         self,

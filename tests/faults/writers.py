@@ -77,6 +77,20 @@ def put_friends(
     return commit
 
 
+def put_company(store: GraphStore, name: str, branch: str = "main") -> GraphCommit:
+    """Insert a company: a table that nothing else touches."""
+
+    def prepare(base: Snapshot, session: WriteSession) -> WriteIntent:
+        line = session.line(base.pin(COMPANY))
+        rows = _table([{"id": name, "slug": name}], store.tables.schema(line))
+        write = session.table_write(base.pin(COMPANY), store.tables.stage_upsert(line, rows))
+        return session.intent(WriterKind.MUTATION, base, [write])
+
+    commit = run_write(store, branch, prepare, actor="act-ada", retry=RetryPolicy.PREPARE_AGAIN)
+    assert commit is not None
+    return commit
+
+
 def people_write(session: WriteSession, pin: TablePin, ages: dict[str, int]) -> TableWrite:
     """Stage people by id."""
     line = session.line(pin)

@@ -168,3 +168,47 @@ def test_a_sidecar_that_recovery_can_handle_is_left_to_recovery(filled: GraphSto
     assert report.tables == ()
     with open_store(filled.uri) as reopened:
         assert people(reopened)["zoe"] == 1
+
+
+def torn(store: GraphStore) -> str:
+    """A writer died with its table committed, and its sidecar was damaged; the id of its operation."""
+    run_killed(write_and_die, store.uri, at="write.table_committed")
+    (operation_id,) = store.sidecars.list()
+    store.objects.put(f"__recovery/{operation_id}.json", b"{ torn")
+    return operation_id
+
+
+@pytest.mark.parametrize("restore", [False, True])
+def test_an_unreadable_sidecar_is_shown_with_what_it_moved_and_forced_or_put_back(
+    filled: GraphStore, restore: bool
+) -> None:
+    operation_id = torn(filled)
+    with open_store(filled.uri) as store:
+        (shown,) = repair(store).pending
+        assert (shown.operation_id, shown.action, shown.classes) == (operation_id, "refused", ((PERSON, "suspicious"),))
+        assert repair(store, confirm=True).exit_code == 1
+        done = repair(store, confirm=True, force=True, restore=restore)
+        assert (done.pending[0].action, done.exit_code) == ("resolved", 0)
+        assert store.sidecars.list() == []
+        assert ("zoe" in people(store)) != restore
+        assert [row.kind for row in store.audit.list() if row.operation_id == operation_id] == [RecoveryKind.SET_ASIDE]
+        assert store.objects.get(f"__set_aside/sidecars/{operation_id}.json")[0] == b"{ torn"
+        sound(store)
+
+
+@pytest.mark.parametrize("damaged", [True, False], ids=["unreadable", "refused"])
+def test_a_sidecar_is_set_aside_and_its_tables_left_as_they_are(filled: GraphStore, damaged: bool) -> None:
+    if damaged:
+        operation_id = torn(filled)
+    else:
+        run_killed(write_and_die, filled.uri, at="write.table_committed")
+        deleted(filled)
+        (operation_id,) = filled.sidecars.list()
+    with open_store(filled.uri) as store:
+        done = repair(store, confirm=True, set_aside=True)
+        assert [(one.operation_id, one.action) for one in done.pending] == [(operation_id, "set aside")]
+        assert store.sidecars.list() == []
+        assert [(row.operation_id, row.kind) for row in store.audit.list()] == [(operation_id, RecoveryKind.SET_ASIDE)]
+        assert [table.drift.table_key for table in repair(store).tables] == [PERSON]
+        repair(store, confirm=True, force=True, restore=True)
+        sound(store)

@@ -40,7 +40,8 @@ class GraphParts:
     """The parts of one opened graph.
 
     `after_commit` is called with each intent that was committed through this store, and must return at once; `on_close`
-    is called when it is closed. Rooms above hook their upkeep in there.
+    is called when it is closed. Rooms above hook their upkeep in there. `seen_versions` are the manifest versions that
+    branches (by incarnation) had when this handle last wrote to them.
     """
 
     def __init__(self, root: Root, *, read_only: bool) -> None:
@@ -62,6 +63,7 @@ class GraphParts:
         self.audit = RecoveryAudit(self.tables)
         self.windows = CommitWindows(self.uri, self.leases)
         self.queue = WriteQueue(self.uri)
+        self.seen_versions: dict[str, int] = {}
         self.after_commit: list[Callable[[WriteIntent], None]] = []
         self.on_close: list[Callable[[], None]] = []
         self._last_schemas: dict[str, str] = {}

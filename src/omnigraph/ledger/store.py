@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from functools import partial
 from types import TracebackType
@@ -10,6 +11,8 @@ from typing import Any
 from omnigraph.errors import NotFound
 from omnigraph.ledger import snapshots
 from omnigraph.ledger.history import complete_log
+from omnigraph.ledger.history.acknowledged import lost_head
+from omnigraph.ledger.history.rebuild_log import ensure_log
 from omnigraph.ledger.init import init_graph
 from omnigraph.ledger.manifest.manifest import Manifest
 from omnigraph.ledger.manifest.manifest_rows import MANIFEST
@@ -21,6 +24,8 @@ from omnigraph.ledger.recovery.recover import recover_all
 from omnigraph.ledger.values import MAIN, Snapshot
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.uri import parse_root
+
+_logger = logging.getLogger("omnigraph.ledger")
 
 
 class GraphStore(GraphParts):
@@ -70,9 +75,14 @@ def open_store(uri: str | os.PathLike[str], *, read_only: bool = False) -> Graph
     main = stored.ref if stored is not None else store.branch(MAIN)
     store.graph_id = (stored and stored.graph_id) or main.incarnation
     if not read_only:
+        ensure_log(store)
         recover_all(store)
         # Whoever publishes on another branch leaves a trace until it is logged, which recovery has just looked for.
         complete_log.complete_branch(store, main)
+        lost = lost_head(store, main, store.manifest.read(main))
+        if lost is not None:
+            # Reads, other branches and `repair` work; a write to the branch is refused.
+            _logger.error("%s; run `omnigraph repair`", lost)
     return store
 
 

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 def refuse_pending_recovery(store: GraphStore, operation: str) -> None:
     """What heals by itself is healed, a writer at work is waited for, and anything else is refused."""
     store.refuse_if_read_only(operation)
-    report = heal(store, wait=settings().lease_wait_seconds)
-    waiting = (*report.deferred, *report.live)
+    waiting = heal(store, wait=settings().lease_wait_seconds).waiting
     if waiting:
         raise RecoveryRequired(
             f"{operation}: {len(waiting)} unfinished writes ({', '.join(waiting[:3])}) have to be recovered first. "

@@ -20,14 +20,24 @@ from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.branches.live_branches import for_live_branches
 from omnigraph.ledger.branches.schema_lock import refuse_while_schema_is_applied
 from omnigraph.ledger.commit.window import Window
+from omnigraph.ledger.history.rebuild_log import RebuiltLog, ensure_log
 from omnigraph.ledger.manifest.publish import CommitDraft, Publication, publish
 from omnigraph.ledger.recovery.audit import RecoveryKind, RecoveryRecord
-from omnigraph.ledger.recovery.decide import Action
 from omnigraph.ledger.recovery.evidence import line_of
-from omnigraph.ledger.recovery.resolve import look, why_refused
-from omnigraph.ledger.recovery.resolve_by_hand import force_sidecar
-from omnigraph.ledger.recovery.sidecars import RecoveredTable
+from omnigraph.ledger.recovery.sidecars import RecoveredTable, Sidecar
 from omnigraph.ledger.values import BranchRef, GraphCommit, TablePin, WriterKind
+from omnigraph.maintain import lost_heads
+from omnigraph.maintain.lost_heads import MendedHead
+from omnigraph.maintain.pending_writes import (
+    REFUSED,
+    REPORTED,
+    RESOLVED,
+    SET_ASIDE,
+    PendingWrite,
+    read_all,
+    resolve_readable,
+    resolve_unreadable,
+)
 from omnigraph.maintain.survey.unexplained_drift import (
     CoveredLine,
     FoundDrift,
@@ -42,8 +52,7 @@ if TYPE_CHECKING:
 
 declare("repair.before_publish", "Drift is judged, tables are put back where that was asked for; nothing is published")
 
-REFUSED, PUBLISHED, RESTORED, REPORTED = "refused", "published", "restored", "reported"
-LEFT_TO_RECOVERY, RESOLVED = "left to recovery", "resolved"
+PUBLISHED, RESTORED = "published", "restored"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,48 +69,25 @@ class RepairedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class PendingWrite:
-    """One sidecar, with the class of each of its tables, and what became of it."""
-
-    operation_id: str
-    kind: str
-    branch: str
-    actor_id: str | None
-    classes: tuple[tuple[str, str], ...]
-    decision: str
-    action: str
-    reason: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON data."""
-        return {
-            "operation_id": self.operation_id,
-            "kind": self.kind,
-            "branch": self.branch,
-            "actor_id": self.actor_id,
-            "tables": dict(self.classes),
-            "decision": self.decision,
-            "action": self.action,
-            "reason": self.reason,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class RepairReport:
-    """What was found and done. `commits` are those that were made, one for each branch and each resolved sidecar."""
+    """What was found and done. `commits` are those that were made, one for each branch and each resolved sidecar;
+    `heads` are branches that show less than was acknowledged; `log` says how the commit log was rebuilt, if it was."""
 
     confirmed: bool
     tables: tuple[RepairedTable, ...]
     pending: tuple[PendingWrite, ...]
     commits: tuple[GraphCommit, ...] = ()
+    heads: tuple[MendedHead, ...] = ()
+    log: RebuiltLog | None = None
 
     @property
     def exit_code(self) -> int:
         """0 for a report, and when all that was found is mended; 1 when anything was refused or failed."""
         if not self.confirmed:
             return 0
-        stuck = [t for t in self.tables if t.action == REFUSED] + [p for p in self.pending if p.action != RESOLVED]
-        return 1 if stuck else 0
+        over = (RESOLVED, SET_ASIDE)
+        stuck = REFUSED in [*(table.action for table in self.tables), *(head.action for head in self.heads)]
+        return 1 if stuck or any(one.action not in over for one in self.pending) else 0
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data, the same on the command line and over HTTP."""
@@ -110,6 +96,8 @@ class RepairReport:
             "tables": [table.to_json() for table in self.tables],
             "pending": [one.to_json() for one in self.pending],
             "commits": [commit.to_json() for commit in self.commits],
+            "heads": [head.to_json() for head in self.heads],
+            "log": self.log.to_json() if self.log else None,
         }
 
 
@@ -119,19 +107,35 @@ def repair(
     confirm: bool = False,
     force: bool = False,
     restore: bool = False,
+    set_aside: bool = False,
     actor: str | None = None,
 ) -> RepairReport:
-    """Report drift and pending sidecars; with `confirm` mend what is safe, with `force` too everything else."""
-    if (force or restore) and not confirm:
-        raise BadRequest("repair: force and restore change the graph; confirm them as well")
+    """Report drift and pending sidecars; with `confirm` mend what is safe, with `force` too everything else.
+
+    `set_aside` takes sidecars that recovery refuses out of its way and leaves their tables as they are: what they moved
+    is drift then.
+    """
+    if (force or restore or set_aside) and not confirm:
+        raise BadRequest("repair: force, restore and set aside change the graph; confirm them as well")
     if restore and not force:
         raise BadRequest("repair: restore puts unexplained commits out of sight; force it as well")
     commits: list[GraphCommit] = []
+    rebuilt = None
     if confirm:
         store.refuse_if_read_only("repair")
         refuse_while_schema_is_applied(store, "repair")
-    pending = [_pending(store, one, force, restore, actor, commits) for one in store.sidecars.list()]
-    shown = [one for one in pending if one is not None]
+        rebuilt = ensure_log(store, deep=True)
+    heads = [
+        lost_heads.mend(store, one, restore=restore, actor=actor, commits=commits)
+        if force
+        else MendedHead(one, REFUSED if confirm else REPORTED, str(one))
+        for one in lost_heads.find(store)
+    ]
+    found = read_all(store)
+    pending = [
+        resolve_readable(store, one, force=force, restore=restore, set_aside=set_aside, actor=actor, commits=commits)
+        for one in found.sidecars
+    ]
     tables: list[RepairedTable] = []
     if confirm:
         covered = covered_by_sidecars(store)
@@ -139,42 +143,13 @@ def repair(
         tables = [table for _, mended in for_live_branches(store, mend) for table in mended]
     else:
         tables = [RepairedTable(drift, REPORTED) for drift in seen_drift_of_branches(store)]
-    return RepairReport(confirm, tuple(tables), tuple(shown), tuple(commits))
-
-
-def _pending(
-    store: GraphStore, operation_id: str, force: bool, restore: bool, actor: str | None, commits: list[GraphCommit]
-) -> PendingWrite | None:
-    stored = store.sidecars.get(operation_id)
-    if stored is None:
-        return None
-    sidecar = stored.sidecar
-    branch = next((ref for ref in store.refs.list() if ref.incarnation == sidecar.incarnation), None)
-    if branch is None:
-        return PendingWrite(
-            operation_id, sidecar.kind.value, sidecar.branch, sidecar.actor_id, (), "discard", LEFT_TO_RECOVERY
+    for damage in found.unreadable.values():
+        own = [table for table in tables if damage.operation_id in table.drift.operation_ids]
+        mended = force and all(table.action in (PUBLISHED, RESTORED) for table in own)
+        pending.append(
+            resolve_unreadable(store, damage, [table.drift for table in own], mended=mended, set_aside=set_aside)
         )
-    decision, _ = look(store, branch, sidecar)
-    classes = tuple((state.table.table_key, state.table_class.value) for state in decision.states)
-    reason = why_refused(decision) if decision.blocks else None
-    action = REFUSED if decision.blocks else LEFT_TO_RECOVERY
-    if decision.action is Action.REFUSE and force:
-        try:
-            commit = force_sidecar(store, operation_id, restore=restore, actor=actor)
-            commits += [commit] if commit else []
-            action = RESOLVED
-        except OmniGraphError as error:
-            reason = error.message
-    return PendingWrite(
-        operation_id,
-        sidecar.kind.value,
-        sidecar.branch,
-        sidecar.actor_id,
-        classes,
-        decision.action.value,
-        action,
-        reason,
-    )
+    return RepairReport(confirm, tuple(tables), tuple(pending), tuple(commits), tuple(heads), rebuilt)
 
 
 def _mend(

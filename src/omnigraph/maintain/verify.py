@@ -19,6 +19,8 @@ from omnigraph.config import settings
 from omnigraph.errors import OmniGraphError
 from omnigraph.ledger.branches.live_branches import is_live
 from omnigraph.ledger.commit.window import lease_name
+from omnigraph.ledger.history.acknowledged import lost_head
+from omnigraph.ledger.history.rebuild_log import lost_commits
 from omnigraph.ledger.manifest.manifest_rows import MANIFEST
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.values import BranchRef, Snapshot, TablePin
@@ -50,6 +52,7 @@ class Rule(StrEnum):
     DRIFT = "newest version is published"
     LOGGED = "every manifest version has its commit"
     PARENTS = "every commit has its parents"
+    ACKNOWLEDGED = "the newest acknowledged commit is shown"
     TAGS = "every tag has its commit"
     SIDECARS = "no unfinished write"
     LEFTOVERS = "nothing unreferenced is old"
@@ -125,7 +128,14 @@ def verify(store: GraphStore) -> VerifyReport:
     # What was found of a branch that was deleted in the middle of it is how a deletion looks.
     gone = {branch.name for branch in branches if not is_live(store, branch)}
     kept = tuple(finding for finding in found if finding.branch not in gone)
-    return VerifyReport(len(branches), checked.tables, checked.rows, len(store.commits.graph()), kept)
+    return VerifyReport(len(branches), checked.tables, checked.rows, _commits(store), kept)
+
+
+def _commits(store: GraphStore) -> int:
+    try:
+        return len(store.commits.graph())
+    except OmniGraphError:
+        return 0
 
 
 def lasting(look: Callable[[], list[Finding]]) -> list[Finding]:
@@ -249,22 +259,18 @@ def _drift(store: GraphStore, branch: BranchRef) -> list[Finding]:
 
 
 def _sidecars(store: GraphStore) -> list[Finding]:
-    return [
-        Finding(
-            Rule.SIDECARS,
-            f"the write {one} is not finished; open the graph for writing, or run `omnigraph repair`",
-            _branch_of(store, one),
-        )
-        for one in store.sidecars.list()
-    ]
+    return [finding for one in store.sidecars.list() if (finding := _sidecar(store, one)) is not None]
 
 
-def _branch_of(store: GraphStore, operation_id: str) -> str | None:
+def _sidecar(store: GraphStore, operation_id: str) -> Finding | None:
     try:
         stored = store.sidecars.get(operation_id)
-    except OmniGraphError:
+    except OmniGraphError as error:
+        return Finding(Rule.SIDECARS, error.message)
+    if stored is None:
         return None
-    return stored.sidecar.branch if stored is not None else None
+    text = f"the write {operation_id} is not finished; open the graph for writing, or run `omnigraph repair`"
+    return Finding(Rule.SIDECARS, text, stored.sidecar.branch)
 
 
 def _tags(store: GraphStore, checked: _Tables) -> list[Finding]:
@@ -279,9 +285,15 @@ def _tags(store: GraphStore, checked: _Tables) -> list[Finding]:
 
 def _history(store: GraphStore, states: list[tuple[BranchRef, Snapshot]]) -> list[Finding]:
     """The log against the manifest's versions that still exist, and every commit against its parents."""
-    graph = store.commits.graph()
+    try:
+        graph = store.commits.graph()
+    except OmniGraphError as error:
+        return [Finding(Rule.LOGGED, error.message)]
     found: list[Finding] = []
     for branch, _ in states:
+        lost = lost_head(store, branch, store.manifest.read(branch))
+        if lost is not None:
+            found.append(Finding(Rule.ACKNOWLEDGED, f"{lost}; run `omnigraph repair`", branch.name))
         try:
             versions = store.tables.versions(MANIFEST, branch.manifest_branch)
         except OmniGraphError as error:
@@ -297,11 +309,12 @@ def _history(store: GraphStore, states: list[tuple[BranchRef, Snapshot]]) -> lis
             if graph.get(head.graph_commit_id) is None:
                 text = f"manifest version {info.version} was published by {head.graph_commit_id}, which the log lacks"
                 found.append(Finding(Rule.LOGGED, text, branch.name))
+    known_lost = lost_commits(store)
     for commit in graph:
         found += [
             Finding(Rule.PARENTS, f"commit {commit.graph_commit_id} has the parent {parent}, which the log lacks")
             for parent in (commit.parent_commit_id, commit.merged_parent_commit_id)
-            if parent is not None and parent not in graph
+            if parent is not None and parent not in graph and parent not in known_lost
         ]
     return found
 

@@ -9,7 +9,7 @@ from typing import NoReturn
 from lance.commit import CommitConflictError
 
 from omnigraph.errors import Conflict, OmniGraphError, StorageError, StorageKind
-from omnigraph.storage.objects.object_errors import first_line, is_permission_error, kind_of
+from omnigraph.storage.objects.object_errors import advice, first_line, is_permission_error, kind_of
 from omnigraph.storage.values import TableVersion
 
 
@@ -56,4 +56,4 @@ def raise_ours(doing: str, what: object, error: Exception) -> NoReturn:
         gone = ". If it did before, its branch was deleted or cleanup removed it: read a newer state"
         hint = gone if isinstance(what, TableVersion) else ""
         raise TableNotFound(f"{doing} {what}: it does not exist ({reason}){hint}", StorageKind.NOT_FOUND) from error
-    raise StorageError(f"{doing} {what} failed: {reason}", kind_of(reason)) from error
+    raise StorageError(f"{doing} {what} failed: {reason}{advice(reason)}", kind_of(reason)) from error

@@ -83,6 +83,10 @@ class TableStore:
         """Whether there is a table."""
         return creating.exists(self.handles, location)
 
+    def forget(self, location: str) -> None:
+        """Let go of what is known of a table's main line that was moved away."""
+        self.handles.forget(location, None)
+
     def schema(self, table: TableVersion) -> pa.Schema:
         """The table's Arrow schema."""
         return reading.schema(self.handles, table)

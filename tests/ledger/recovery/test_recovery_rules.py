@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.config import override
-from omnigraph.errors import RecoveryRequired
+from omnigraph.errors import OmniGraphError, RecoveryRequired
 from omnigraph.failpoints import active
 from omnigraph.ledger.branches.branches import create_branch, delete_branch
 from omnigraph.ledger.branches.schema_lock import LOCK_PATH, hold_schema_lock
@@ -32,6 +32,7 @@ from tests.faults.writers import (
     content,
     edges_write,
     people_write,
+    put_company,
     put_friends,
     put_people,
 )
@@ -254,7 +255,9 @@ class TestRefused:
         open_store(store.uri)
         assert again.objects.get(f"__recovery/{sidecar.operation_id}.json") == content_before
 
-    def test_head_below_pin_is_loud_and_the_sidecar_stays(self, store: GraphStore) -> None:
+    def test_head_below_pin_is_loud_blocks_its_table_and_the_sidecar_stays(
+        self, store: GraphStore, caplog: pytest.LogCaptureFixture
+    ) -> None:
         intent = _stale_intent(store)
         sidecar = sidecar_of(intent, store.snapshot().head, None)
         table = sidecar.tables[0]
@@ -263,11 +266,12 @@ class TestRefused:
         session = WriteSession(store, base.branch, None)
         commit_write(store, replace(session.intent(WriterKind.REPAIR, base, []), repinned=(pin,)))
         store.sidecars.put(replace(sidecar, tables=(replace(table, location="nodes/never-made", pin=pin),)))
-        with pytest.raises(RecoveryRequired, match="published data is missing") as caught:
-            open_store(store.uri)
-        assert caught.value.operation_id == sidecar.operation_id
+        opened = open_store(store.uri)
+        assert "published data is missing" in caplog.text
+        with pytest.raises(OmniGraphError):
+            put_people(opened, {"zoe": 1})
+        put_company(opened, "acme")
         assert store.sidecars.list() == [sidecar.operation_id]
-        assert open_store(store.uri, read_only=True).snapshot().head == store.snapshot().head
 
 
 class TestOrphans:

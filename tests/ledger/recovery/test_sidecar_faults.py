@@ -9,11 +9,12 @@ import pytest
 
 from omnigraph.errors import RecoveryRequired
 from omnigraph.failpoints import FailpointError, active
+from omnigraph.ledger.branches.branches import create_branch
 from omnigraph.ledger.recovery.audit import RecoveryKind
 from omnigraph.ledger.store import GraphStore, open_store
 from tests.faults.invariants import check_history, check_pins_are_heads, observe
 from tests.faults.scenarios import work
-from tests.faults.writers import PERSON, content, put_people
+from tests.faults.writers import PERSON, content, put_company, put_people
 from tests.ledger.processes import run_killed
 
 
@@ -63,26 +64,37 @@ def test_listing_fails_loudly_for_writes_and_opens(store: GraphStore) -> None:
 
 
 @pytest.mark.parametrize("newer", [False, True], ids=["corrupt", "newer"])
-def test_a_sidecar_that_cannot_be_read_is_loud_names_the_file_and_stays(store: GraphStore, newer: bool) -> None:
-    before = observe(store)
-    path = "__recovery/01JZ0000000000000000000000.json"
-    data = orjson.dumps({"schema_version": 99}) if newer else b"{ torn"
+def test_a_sidecar_that_cannot_be_read_blocks_its_own_tables_only(
+    store: GraphStore, newer: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    run_killed(work, store.uri, "main", at="write.tables_committed")
+    (operation_id,) = store.sidecars.list()
+    path = f"__recovery/{operation_id}.json"
+    content = orjson.loads(store.objects.get(path)[0])
+    data = orjson.dumps({**content, "schema_version": 99}) if newer else b"{ torn"
     store.objects.put(path, data)
-    for attempt in (lambda: put_people(store, {"bob": 1}), lambda: open_store(store.uri)):
+    before = observe(open_store(store.uri, read_only=True))
+    reopened = open_store(store.uri)
+    assert path in caplog.text
+    assert observe(reopened) == before
+    for attempt in (reopened, store):
         with pytest.raises(RecoveryRequired, match=path) as caught:
-            attempt()
-        assert caught.value.details["path"] == path
+            put_people(attempt, {"carl": 1})
+        assert (caught.value.operation_id, caught.value.details["table_key"]) == (operation_id, PERSON)
+    put_company(reopened, "acme")
+    create_branch(reopened, "side")
+    put_people(reopened, {"carl": 1}, "side")
     assert store.objects.get(path)[0] == data
-    assert observe(open_store(store.uri, read_only=True)) == before
+    check_history(reopened)
 
 
 def test_a_damaged_sidecar_does_not_keep_the_others_unresolved(store: GraphStore) -> None:
     run_killed(work, store.uri, "main", at="write.tables_committed")
     store.objects.put("__recovery/00000000000000000000000000.json", b"")
-    with pytest.raises(RecoveryRequired):
-        open_store(store.uri)
+    reopened = open_store(store.uri)
     assert store.sidecars.list() == ["00000000000000000000000000"]
     assert "bob" in people(store)
+    put_people(reopened, {"carl": 1})
 
 
 @pytest.mark.parametrize(

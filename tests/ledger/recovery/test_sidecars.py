@@ -104,7 +104,7 @@ def test_json_round_trip(sidecar: Sidecar) -> None:
 )
 def test_corrupt_sidecar_is_loud_and_names_the_file(data: bytes) -> None:
     with pytest.raises(RecoveryRequired, match=r"__recovery/abc\.json.*damaged") as caught:
-        Sidecar.from_json(data, "__recovery/abc.json")
+        Sidecar.from_json(data, "abc")
     assert caught.value.details["path"] == "__recovery/abc.json"
 
 
@@ -113,13 +113,13 @@ def test_every_missing_field_is_damage() -> None:
     for field in content:
         shorter = {key: value for key, value in content.items() if key != field}
         with pytest.raises(RecoveryRequired):
-            Sidecar.from_json(orjson.dumps(shorter), "__recovery/abc.json")
+            Sidecar.from_json(orjson.dumps(shorter), "abc")
 
 
 def test_newer_schema_version_is_loud_and_says_upgrade() -> None:
     content = orjson.loads(example().to_json()) | {"schema_version": SIDECAR_SCHEMA_VERSION + 1, "new": True}
     with pytest.raises(RecoveryRequired, match=r"__recovery/abc\.json.*upgrade omnigraph first"):
-        Sidecar.from_json(orjson.dumps(content), "__recovery/abc.json")
+        Sidecar.from_json(orjson.dumps(content), "abc")
 
 
 def test_put_list_get_delete(objects: ObjectStore) -> None:

@@ -77,6 +77,9 @@ def repair(
     restore: Annotated[
         bool, typer.Option("--restore", help="With --force: put it back to what is published instead.")
     ] = False,
+    set_aside: Annotated[
+        bool, typer.Option("--set-aside", help="With --confirm: move away unfinished writes that recovery refuses.")
+    ] = False,
 ) -> None:
     """Show tables that moved without being published, and writes that recovery refused; mend them on request.
 
@@ -85,7 +88,7 @@ def repair(
     if confirm:
         call.out.echo_write(f"repair {call.uri}")
     with call.open(read_only=not confirm) as graph:
-        report = graph.repair(confirm=confirm, force=force, restore=restore)
+        report = graph.repair(confirm=confirm, force=force, restore=restore, set_aside=set_aside)
     if call.out.json:
         call.out.document(report.to_json())
     else:
@@ -115,6 +118,11 @@ def _show_repair(out: Output, report: RepairReport) -> None:
         classes = ", ".join(f"{key} {class_}" for key, class_ in one.classes)
         out.say(f"unfinished {one.kind} {one.operation_id} on branch {one.branch} ({classes or 'no tables'})")
         out.say(f"  {one.action}{f': {one.reason}' if one.reason else ''}")
+    for head in report.heads:
+        out.say(f"{head.lost}")
+        out.say(f"  {head.action}{f': {head.error}' if head.error else ''}")
+    if report.log:
+        out.say(str(report.log))
     for commit in report.commits:
         out.say(f"commit {commit.graph_commit_id}")
 

@@ -24,7 +24,7 @@ from typing import TypeVar
 from ulid import ULID
 
 from omnigraph.config import settings
-from omnigraph.errors import Conflict, LeaseLost, OmniGraphError, RecoveryRequired, TableMoved
+from omnigraph.errors import Conflict, LeaseLost, OmniGraphError, RecoveryRequired, TableMoved, WriteInDoubt
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger import snapshots
 from omnigraph.ledger.branches.schema_lock import refuse_while_schema_is_applied
@@ -32,6 +32,7 @@ from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
 from omnigraph.ledger.commit.phases import WriteUnresolved, commit_write, prepare_line
 from omnigraph.ledger.commit.queue import EVERYTHING, Footprint
 from omnigraph.ledger.commit.recheck import SchemaMoved, check_if_commit
+from omnigraph.ledger.commit.taken_over import TakenOver, settle
 from omnigraph.ledger.commit.window import Window
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.recovery.recover import heal
@@ -212,6 +213,8 @@ def run_write(
                         keys = store.manifest.read(branch).tables.keys()
                         window = window_held.enter_context(store.windows.enter(branch, keys))
                     return _attempt(store, branch, prepare, actor, if_commit, lease.name, window)
+            except TakenOver as lost:
+                return settle(store, lost.sidecar, lost.cause)
             except (Conflict, RecoveryRequired) as failure:
                 _prepare_again_or_raise(store, failure, surface, patience)
             time.sleep(random.uniform(0.0, 0.005) * min(attempt + 1, 8))
@@ -238,8 +241,8 @@ def _attempt(
         failpoint("write.prepared")
         if intent is not None:
             commit = commit_write(store, replace(intent, if_commit=if_commit), lease=lease, window=window)
-    except (WriteUnresolved, LeaseLost):
-        # Somebody else will finish or undo it, and needs everything that was staged.
+    except (WriteUnresolved, WriteInDoubt, LeaseLost, TakenOver):
+        # Somebody else will finish or undo it, or did, and needs everything that was staged.
         raise
     except BaseException:
         session.abandon()
@@ -261,7 +264,7 @@ def _prepare_again_or_raise(
         if failure.operation_id is None or patience.heals <= 0:
             raise failure
         # The unfinished write came to light after this one had healed: look again before giving up.
-        if failure.operation_id in heal(store, wait=settings().lease_wait_seconds).deferred:
+        if failure.operation_id in heal(store, wait=settings().lease_wait_seconds).waiting:
             raise failure
         return
     patience.lost += 1

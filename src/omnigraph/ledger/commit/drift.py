@@ -20,7 +20,7 @@ from omnigraph.ledger.manifest.manifest import ManifestState
 from omnigraph.ledger.manifest.publish import CommitDraft, Publication, check_expected, publish
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.recovery.evidence import commits_above, line_of
-from omnigraph.ledger.recovery.sidecars import Sidecar
+from omnigraph.ledger.recovery.sidecars import Sidecar, UnreadableSidecar
 from omnigraph.ledger.values import RECOVERY_ACTOR, BranchRef, TablePin, WriterKind
 
 declare("drift.publish", "Just before drift that changes no content is published")
@@ -131,8 +131,15 @@ def blocked(sidecar: Sidecar, table_key: str, *, refused: str | None) -> Recover
 
 def _refuse_covered(store: GraphParts, branch: BranchRef, found: Sequence[Drift]) -> None:
     keys = ", ".join(drift.pin.table_key for drift in found)
+    pending: list[Sidecar] = []
+    unreadable: dict[str, UnreadableSidecar] = {}
     try:
-        pending = [stored.sidecar for one in store.sidecars.list() if (stored := store.sidecars.get(one)) is not None]
+        for operation_id in store.sidecars.list():
+            try:
+                stored = store.sidecars.get(operation_id)
+                pending += [stored.sidecar] if stored is not None else []
+            except UnreadableSidecar as damage:
+                unreadable[operation_id] = damage
     except StorageError as error:
         raise RecoveryRequired(
             f"{keys} on branch `{branch.name}` moved without being published, and the list of unfinished writes could "
@@ -147,6 +154,22 @@ def _refuse_covered(store: GraphParts, branch: BranchRef, found: Sequence[Drift]
                 drift.pin.table_key, drift.pin.lance_branch
             ):
                 raise blocked(sidecar, drift.pin.table_key, refused=None)
+        if unreadable:
+            for landed in commits_above(store, line_of(drift.pin), drift.head):
+                if landed.operation_id in unreadable:
+                    raise _blocked_by_unreadable(unreadable[landed.operation_id], branch, drift)
+
+
+def _blocked_by_unreadable(damage: UnreadableSidecar, branch: BranchRef, drift: Drift) -> RecoveryRequired:
+    """What an unreadable sidecar moved is told by the commits that carry its operation id."""
+    return RecoveryRequired(
+        f"an unfinished write ({damage.operation_id}) moved {drift.pin.table_key} on branch `{branch.name}`, and "
+        f"{damage.message}. Nothing was written.",
+        damage.operation_id,
+        table_key=drift.pin.table_key,
+        branch=branch.name,
+        path=damage.details["path"],
+    )
 
 
 def _refuse_content(store: GraphParts, branch: BranchRef, drift: Drift) -> None:

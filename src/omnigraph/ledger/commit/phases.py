@@ -22,6 +22,7 @@ from omnigraph.ledger.commit.drift import check_heads, check_not_blocked, own_li
 from omnigraph.ledger.commit.held_interrupts import deferred_interrupts
 from omnigraph.ledger.commit.intents import TableCommits, TableWrite, WriteIntent, sidecar_of
 from omnigraph.ledger.commit.recheck import check_premises
+from omnigraph.ledger.commit.taken_over import TakenOver, settle
 from omnigraph.ledger.commit.window import Window
 from omnigraph.ledger.manifest.manifest import ManifestState
 from omnigraph.ledger.manifest.publish import CommitDraft, Publication, place, publish
@@ -45,7 +46,12 @@ declare("write.sidecar_deleted", "Phase D is done: the window is still held")
 
 
 class WriteUnresolved(RecoveryRequired):
-    """A write failed after Phase A and its writer could not resolve it: its sidecar stays for the next open."""
+    """A write failed after Phase A and its writer could not resolve it: its sidecar stays for the next open.
+
+    That may finish it, so writing it again at once could write it twice.
+    """
+
+    retryable = False
 
 
 def prepare_line(store: GraphParts, branch: BranchRef, pin: TablePin) -> TableVersion:
@@ -65,14 +71,19 @@ def commit_write(
 ) -> GraphCommit | None:
     """Commit a prepared write; the commit that was published, or None when nothing of it moved anything.
 
-    `lease` names the lease of the writer, for the sidecar; `window` is the commit window, if it is held already. Before
-    Phase A nothing has moved: `TableMoved`, `SchemaMoved`, `PreconditionFailed`, `RecoveryRequired`. After it, an error
-    means that the write was undone, unless it says otherwise (`RecoveryRequired`, `LeaseLost`).
+    `lease` names the lease of the writer, for the sidecar; `window` is the commit window, if it is held already: then
+    whoever holds it settles what became of a write that was taken over (`TakenOver`), after leaving it. Before Phase A
+    nothing has moved: `TableMoved`, `SchemaMoved`, `PreconditionFailed`, `RecoveryRequired`. After it, an error means
+    that the write was undone, unless it says otherwise (`RecoveryRequired`, `WriteInDoubt`).
     """
     if window is not None:
         return _commit_in(store, window, intent, lease)
-    with store.windows.enter(intent.branch, intent.guarded_keys, schema=intent.schema_digest is not None) as entered:
-        return _commit_in(store, entered, intent, lease)
+    schema = intent.schema_digest is not None
+    try:
+        with store.windows.enter(intent.branch, intent.guarded_keys, schema=schema) as entered:
+            return _commit_in(store, entered, intent, lease)
+    except TakenOver as lost:
+        return settle(store, lost.sidecar, lost.cause)
 
 
 def _commit_in(store: GraphParts, window: Window, intent: WriteIntent, lease: str | None) -> GraphCommit | None:
@@ -272,9 +283,11 @@ def _resolve_own(store: GraphParts, window: Window, stored: StoredSidecar, failu
     operation_id = stored.sidecar.operation_id
     if isinstance(failure, LeaseLost):
         # Somebody else holds the window, or the sidecar, by now: it is theirs to resolve.
-        raise failure
+        raise TakenOver(stored.sidecar, failure)
     try:
         outcome = resolve(store, window, stored, restore=True)
+    except LeaseLost:
+        raise TakenOver(stored.sidecar, failure) from failure
     except Exception as second:
         raise WriteUnresolved(
             f"the write {operation_id} failed on the way ({failure}) and could not be resolved ({second}). Reopen "

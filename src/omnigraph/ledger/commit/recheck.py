@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from omnigraph.errors import Conflict, NotFound, PreconditionFailed
 from omnigraph.ledger.commit.intents import WriteIntent
+from omnigraph.ledger.history.acknowledged import refuse_lost_head
 from omnigraph.ledger.history.complete_log import known_history
 from omnigraph.ledger.history.dag import changed_data_since
 from omnigraph.ledger.manifest.manifest import ManifestState
@@ -23,6 +24,7 @@ class SchemaMoved(Conflict):
 def check_premises(store: GraphParts, intent: WriteIntent, ref: BranchRef | None, current: ManifestState) -> None:
     """Fail unless everything that `intent` was prepared on still holds; `ref` and `current` are as they are now."""
     check_branch(ref, intent.branch)
+    refuse_lost_head(store, intent.branch, current)
     base = intent.base
     if current.head.graph_commit_id == base.head.graph_commit_id:
         return

@@ -14,14 +14,17 @@ import logging
 import random
 import threading
 import time
+import zlib
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.config import settings
-from omnigraph.errors import Conflict, StorageError
+from omnigraph.errors import Conflict, StorageError, StorageKind
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.history.dag import CommitGraph
 from omnigraph.ledger.history.dag import log as ordered_log
@@ -55,6 +58,10 @@ declare("log.append.before", "A publish has landed and its commit is not in the 
 declare("log.append.after", "The commit is in the commit log; old versions of the log are not pruned yet")
 
 
+class LogDamaged(StorageError):
+    """The log cannot be read: files of it are damaged or gone. It is derived, and can be rebuilt."""
+
+
 class ParentNotLogged(Exception):
     """A commit came before its parent: the log has to be completed first."""
 
@@ -69,21 +76,53 @@ class _Tail:
     depths: dict[str, int | None]
 
 
+@contextmanager
+def _log_errors() -> Iterator[None]:
+    """Tell damage of the log from a store that is in trouble for a while, and say what to do about it."""
+    try:
+        yield
+    except LogDamaged:
+        raise
+    except (StorageError, zlib.error, ValueError, KeyError, TypeError, IndexError) as error:
+        passing = (StorageKind.TRANSIENT, StorageKind.CONFIGURATION)
+        if isinstance(error, StorageError) and error.storage_kind in passing:
+            raise
+        raise LogDamaged(
+            f"the commit log {LOG} is damaged or gone ({error}). Branches can be read all the same; `omnigraph repair "
+            "--confirm` rebuilds it from the manifest",
+            StorageKind.PERMANENT,
+            path=LOG,
+        ) from error
+
+
 class CommitLog:
     """The log of one graph. Safe to share between threads."""
 
     def __init__(self, tables: TableStore) -> None:
         self._tables = tables
-        self._graph = CommitGraph()
-        self._depths: dict[str, int | None] = {}
-        self._unlogged_pins: dict[str, Pins] = {}
-        self._pins: OrderedDict[str, Pins] = OrderedDict()
-        self._loaded: TableVersion | None = None
-        self._loaded_rows = 0
-        self._last_id: str | None = None
-        self._tail: _Tail | None = None
         self._reading = threading.RLock()
         self._appending = threading.RLock()
+        self.forget()
+
+    def forget(self) -> None:
+        """Read everything anew: the log is another one."""
+        with self._appending, self._reading:
+            self._graph = CommitGraph()
+            self._depths: dict[str, int | None] = {}
+            self._unlogged_pins: dict[str, Pins] = {}
+            self._pins: OrderedDict[str, Pins] = OrderedDict()
+            self._loaded: TableVersion | None = None
+            self._loaded_rows = 0
+            self._last_id: str | None = None
+            self._tail: _Tail | None = None
+
+    def check(self, *, deep: bool = False) -> None:
+        """`LogDamaged` when the log, or unless `deep` its tail, cannot be read."""
+        with _log_errors():
+            head = self._tables.head(LOG)
+            self._read_tail(head)
+            if deep:
+                self._tables.scan_table(head)
 
     def create(self, entry: LogEntry) -> None:
         """Make the log of a new graph, with its first commit."""
@@ -111,13 +150,25 @@ class CommitLog:
             return found
         return found | self._present(self._read_tail(self._tables.head(LOG)), set(commit_ids) - found)
 
+    def newest_of(self, incarnation: str) -> str | None:
+        """The last commit of a branch that the log has, or None. Looks into the tail first, which mostly has it."""
+        with _log_errors():
+            tail = self._read_tail(self._tables.head(LOG))
+            own = pc.indices_nonzero(pc.equal(tail.rows["incarnation"], incarnation))
+            if len(own):
+                return str(tail.rows[ID][own[-1].as_py()])
+            if tail.rows.num_rows == self._tables.count(tail.head):
+                return None
+            rest = self._tables.scan_table(tail.head, columns=[ID], filter=is_in("incarnation", [incarnation]))
+            return str(rest[ID][-1]) if rest.num_rows else None
+
     def get(self, commit_id: str) -> GraphCommit | None:
         """The commit of that id, or None."""
         return self._graph.get(commit_id) or self.graph().get(commit_id)
 
     def graph(self) -> CommitGraph:
         """The whole DAG as of now: loaded once, then extended by what is new."""
-        with self._reading:
+        with self._reading, _log_errors():
             for attempt in range(settings().commit_log_retry_budget + 1):
                 try:
                     self._load_new(self._tables.head(LOG))
@@ -152,7 +203,7 @@ class CommitLog:
 
     def pins(self, commit_id: str) -> Pins | None:
         """The pins of a commit's snapshot, None when they were never recorded (commits of old graphs)."""
-        with self._reading:
+        with self._reading, _log_errors():
             cached = self._pins.get(commit_id) or self._unlogged_pins.get(commit_id)
             if cached is not None:
                 return cached

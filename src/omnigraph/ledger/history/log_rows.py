@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +59,12 @@ def row_of(entry: LogEntry, parent_depth: int | None) -> dict[str, Any]:
     row["pins"] = encode_pins(entry.pins, entry.parent_pins if relative else None)
     row["pins_depth"] = parent_depth + 1 if relative and parent_depth is not None else 0
     return row
+
+
+def commit_of_row(row: Mapping[str, Any]) -> GraphCommit:
+    """The commit of a row that was read whole."""
+    values = {name: row[name] for name in COMMIT_COLUMNS if name != "pins_depth"}
+    return GraphCommit(**{**values, "kind": WriterKind(values["kind"])})
 
 
 class LoggedCommits:

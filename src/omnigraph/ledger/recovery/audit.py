@@ -51,6 +51,7 @@ class RecoveryKind(StrEnum):
     ROLLED_BACK = "RolledBack"
     ORPHANED_BRANCH_DISCARDED = "OrphanedBranchDiscarded"
     COMPLETED = "Completed"
+    SET_ASIDE = "SetAside"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,11 @@ from omnigraph.config import settings
 from omnigraph.errors import Busy, LeaseLost, RecoveryRequired
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.branches.schema_lock import drop_dead_schema_lock
-from omnigraph.ledger.history.complete_log import complete_marked, known_history
+from omnigraph.ledger.history.acknowledged import refuse_lost_head
+from omnigraph.ledger.history.complete_log import complete, complete_marked, known_history
 from omnigraph.ledger.manifest.publish import CommitDraft, Publication, publish
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.recovery.audit import RecoveryKind
-from omnigraph.ledger.recovery.decide import Action
 from omnigraph.ledger.recovery.evidence import head_of_line
 from omnigraph.ledger.recovery.resolve import look, now, resolve, retire, why_refused
 from omnigraph.ledger.recovery.sidecars import (
@@ -31,6 +31,7 @@ from omnigraph.ledger.recovery.sidecars import (
     Sidecar,
     SidecarOwner,
     StoredSidecar,
+    UnreadableSidecar,
     operation_ids,
 )
 from omnigraph.ledger.values import MAIN, RECOVERY_ACTOR, BranchRef, WriterKind
@@ -43,18 +44,26 @@ declare("recovery.orphan_published", "An orphaned sidecar is noted on main; no a
 _LIVE = "live"
 _DEFERRED = "deferred"
 _RESOLVED = "resolved"
+_UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryReport:
     """The operation ids of the sidecars that were found, by what became of them.
 
-    `live` belong to a writer at work, or to a branch that one holds; `deferred` wait for the next open or for a person.
+    `live` belong to a writer at work, or to a branch that one holds; `deferred` wait for the next open or for a person;
+    `unreadable` are damaged or of a newer program, and wait for a person too.
     """
 
     resolved: tuple[str, ...] = ()
     deferred: tuple[str, ...] = ()
     live: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Those that are not over."""
+        return (*self.deferred, *self.unreadable, *self.live)
 
 
 def heal(store: GraphParts, *, wait: float = 0.0) -> RecoveryReport:
@@ -62,7 +71,7 @@ def heal(store: GraphParts, *, wait: float = 0.0) -> RecoveryReport:
 
     A sidecar whose branch is being written to is passed over, unless its window is free within `wait` seconds.
     """
-    return _sweep(store, lambda operation_id: _recover(store, operation_id, restore=False, wait=wait))
+    return _sweep(store, lambda operation_id: recover_one(store, operation_id, restore=False, wait=wait))
 
 
 def recover_all(store: GraphParts) -> RecoveryReport:
@@ -71,7 +80,10 @@ def recover_all(store: GraphParts) -> RecoveryReport:
     wait = settings().lease_wait_seconds
     if not store.root.is_local:
         wait += settings().lease_seconds
-    report = _sweep(store, lambda operation_id: _recover(store, operation_id, restore=True, wait=wait))
+    report = _sweep(store, lambda operation_id: recover_one(store, operation_id, restore=True, wait=wait))
+    if report.unreadable:
+        # One of them may have published on any branch and not logged it.
+        complete(store)
     drop_dead_schema_lock(store)
     store.leases.sweep()
     return report
@@ -84,22 +96,21 @@ def _sweep(store: GraphParts, recover: Callable[[str], str]) -> RecoveryReport:
     store.sidecars.forget_all_but(pending)
     if not pending:
         return RecoveryReport()
-    ends: dict[str, list[str]] = {_RESOLVED: [], _DEFERRED: [], _LIVE: []}
-    errors: list[RecoveryRequired] = []
+    ends: dict[str, list[str]] = {_RESOLVED: [], _DEFERRED: [], _LIVE: [], _UNREADABLE: []}
     for operation_id in pending:
         try:
             ends[recover(operation_id)].append(operation_id)
         except (Busy, LeaseLost):
             ends[_LIVE].append(operation_id)
-        except RecoveryRequired as error:
-            # Loud, and after the others: one damaged sidecar must not keep them unresolved.
-            errors.append(error)
-    if errors:
-        raise errors[0]
-    return RecoveryReport(tuple(ends[_RESOLVED]), tuple(ends[_DEFERRED]), tuple(ends[_LIVE]))
+        except UnreadableSidecar as error:
+            # What it moved shows as drift that carries its id, so those tables are blocked, and nothing else is.
+            ends[_UNREADABLE].append(operation_id)
+            _logger.error("%s", error.message)
+    return RecoveryReport(*(tuple(ends[end]) for end in (_RESOLVED, _DEFERRED, _LIVE, _UNREADABLE)))
 
 
-def _recover(store: GraphParts, operation_id: str, *, restore: bool, wait: float) -> str:
+def recover_one(store: GraphParts, operation_id: str, *, restore: bool, wait: float) -> str:
+    """Resolve one sidecar, if it is still there and its window is free within `wait` seconds; what became of it."""
     stored = store.sidecars.get(operation_id)
     if stored is None:
         return _RESOLVED
@@ -116,9 +127,13 @@ def _recover(store: GraphParts, operation_id: str, *, restore: bool, wait: float
         if branch is None:
             return _discard_orphan(store, stored)
         window = replace(entered, branch=branch)
+        try:
+            refuse_lost_head(store, branch, store.manifest.read(branch))
+        except RecoveryRequired as lost:
+            return _refuse(store, stored, lost.message)
         decision, _ = look(store, branch, stored.sidecar)
         if decision.blocks:
-            return _refuse(store, stored, why_refused(decision), decision.action)
+            return _refuse(store, stored, why_refused(decision))
         if decision.restores and not restore:
             store.sidecars.defer(Deferred(stored.sidecar, stored.token, None))
             return _DEFERRED
@@ -126,7 +141,7 @@ def _recover(store: GraphParts, operation_id: str, *, restore: bool, wait: float
         failpoint("recovery.taken_over")
         outcome = resolve(store, window, stored, restore=restore)
         if outcome.refused is not None:
-            return _refuse(store, stored, outcome.refused, outcome.action)
+            return _refuse(store, stored, outcome.refused)
         _logger.warning(
             "recovered the unfinished %s %s on branch `%s`: %s",
             stored.sidecar.kind.value,
@@ -145,18 +160,11 @@ def _branch_of(store: GraphParts, sidecar: Sidecar) -> BranchRef | None:
     return next((ref for ref in store.refs.list() if ref.incarnation == sidecar.incarnation), None)
 
 
-def _refuse(store: GraphParts, stored: StoredSidecar, reason: str, action: Action) -> str:
-    """Leave a sidecar for a person. It blocks writes to its own tables; a broken invariant is an error at once."""
+def _refuse(store: GraphParts, stored: StoredSidecar, reason: str) -> str:
+    """Leave a sidecar for a person. It blocks writes to its own tables, and nothing else."""
     sidecar = stored.sidecar
     store.sidecars.defer(Deferred(sidecar, stored.token, reason))
     _logger.error("recovery of %s %s refused: %s", sidecar.kind.value, sidecar.operation_id, reason)
-    if action is Action.INVARIANT_BROKEN:
-        raise RecoveryRequired(
-            f"the unfinished {sidecar.kind.value} {sidecar.operation_id} on branch `{sidecar.branch}` cannot be "
-            f"recovered: {reason}. Its sidecar stays. Open the graph read-only and run `omnigraph verify`.",
-            sidecar.operation_id,
-            branch=sidecar.branch,
-        )
     return _DEFERRED
 
 

@@ -23,6 +23,7 @@ from omnigraph.storage.objects.object_errors import LostPrecondition, ObjectNotF
 from omnigraph.storage.objects.objects import ObjectStore, Token
 
 SIDECAR_PREFIX = "__recovery"
+SET_ASIDE_PREFIX = "__set_aside/sidecars"
 CONTENT_PRESERVING_KINDS = frozenset({WriterKind.OPTIMIZE, WriterKind.ENSURE_INDICES})
 """Writers that change no data: any part of their work is a valid result."""
 
@@ -31,6 +32,13 @@ declare("sidecar.list", "Just before the sidecars are listed")
 declare("sidecar.take_over", "Just before a recoverer takes a sidecar over")
 declare("sidecar.plan", "Just before a recoverer writes its plan into the sidecar")
 declare("sidecar.delete", "Just before a sidecar is deleted: the write it covers is resolved")
+
+
+class UnreadableSidecar(RecoveryRequired):
+    """A sidecar that is damaged, or of a newer program. Its name is all that it says: whose commits are its own."""
+
+    def __init__(self, message: str, operation_id: str) -> None:
+        super().__init__(message, operation_id, path=path_of(operation_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,25 +183,26 @@ class Sidecar:
         )
 
     @classmethod
-    def from_json(cls, data: bytes, path: str) -> Sidecar:
-        """Read a sidecar's object. Damage and a newer format are loud and name the file, which stays."""
+    def from_json(cls, data: bytes, operation_id: str) -> Sidecar:
+        """Read the sidecar of an operation. `UnreadableSidecar` names the file, which stays."""
         try:
             content = orjson.loads(data)
             version = content["schema_version"]
             if not isinstance(version, int):
                 raise TypeError("schema_version is no number")
         except (ValueError, TypeError, KeyError) as cause:
-            raise _damaged(path) from cause
+            raise _damaged(operation_id) from cause
         if version > SIDECAR_SCHEMA_VERSION:
-            raise RecoveryRequired(
-                f"the sidecar {path} has schema version {version} and this program knows {SIDECAR_SCHEMA_VERSION}: "
-                "upgrade omnigraph first. Opening read-only works meanwhile.",
-                path=path,
+            raise UnreadableSidecar(
+                f"the sidecar {path_of(operation_id)} has schema version {version} and this program knows "
+                f"{SIDECAR_SCHEMA_VERSION}: upgrade omnigraph first, then open the graph, which recovers it. Meanwhile "
+                "it blocks only the tables that it moved",
+                operation_id,
             )
         try:
             return _parse(content)
-        except (ValueError, TypeError, KeyError) as cause:
-            raise _damaged(path) from cause
+        except (ValueError, TypeError, KeyError, AttributeError) as cause:
+            raise _damaged(operation_id) from cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +251,7 @@ class Sidecars:
             data, token = self._objects.get(path)
         except ObjectNotFound:
             return None
-        return StoredSidecar(Sidecar.from_json(data, path), token)
+        return StoredSidecar(Sidecar.from_json(data, operation_id), token)
 
     def check_ours(self, stored: StoredSidecar) -> None:
         """Fail if somebody took this sidecar over or resolved it: a process paused past its lease finds out here."""
@@ -268,6 +277,13 @@ class Sidecars:
         """Phase D."""
         failpoint("sidecar.delete")
         self._objects.delete(path_of(operation_id))
+
+    def set_aside(self, operation_id: str) -> str:
+        """Take a sidecar out of recovery's sight without losing it; where it is now."""
+        path = f"{SET_ASIDE_PREFIX}/{operation_id}.json"
+        self._objects.put(path, self._objects.get(path_of(operation_id))[0])
+        self._objects.delete(path_of(operation_id))
+        return path
 
     def defer(self, deferred: Deferred) -> None:
         """Remember a sidecar that has to wait, so that later writes look at it no further than its token."""
@@ -313,11 +329,11 @@ def _lost(operation_id: str) -> LeaseLost:
     )
 
 
-def _damaged(path: str) -> RecoveryRequired:
-    return RecoveryRequired(
-        f"the sidecar {path} cannot be read: it is damaged. It stays where it is; look at it, and move it away only "
-        "when you know what the write did. Opening read-only works meanwhile.",
-        path=path,
+def _damaged(operation_id: str) -> UnreadableSidecar:
+    return UnreadableSidecar(
+        f"the sidecar {path_of(operation_id)} cannot be read: it is damaged. It stays where it is and blocks only the "
+        "tables that its write moved; `omnigraph repair` shows them and resolves it",
+        operation_id,
     )
 
 

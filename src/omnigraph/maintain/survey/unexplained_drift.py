@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.errors import InternalError
 from omnigraph.ledger.branches.live_branches import for_live_branches
 from omnigraph.ledger.recovery.evidence import line_of
+from omnigraph.ledger.recovery.sidecars import UnreadableSidecar
 from omnigraph.ledger.values import BranchRef, TablePin
+from omnigraph.storage.constants import OPERATION_ID_PROPERTY as TAG
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -35,7 +37,8 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FoundDrift:
-    """One drifted table of one branch, with the kinds of the transactions above its pin, oldest first."""
+    """One drifted table of one branch, with the kinds of the transactions above its pin, oldest first, and the ids of
+    the operations that they are tagged with."""
 
     branch: str
     incarnation: str
@@ -44,6 +47,7 @@ class FoundDrift:
     head: int
     verdict: Verdict
     transactions: tuple[str, ...]
+    operation_ids: frozenset[str] = frozenset()
 
     @property
     def pinned(self) -> int:
@@ -104,10 +108,13 @@ def _looked_at(store: GraphStore) -> list[FoundDrift]:
 
 
 def covered_by_sidecars(store: GraphStore) -> set[CoveredLine]:
-    """The lines that a sidecar is over: those are not drift of nobody."""
+    """The lines that a sidecar is over, as far as it can be read: those are not drift of nobody."""
     found: set[CoveredLine] = set()
     for operation_id in store.sidecars.list():
-        stored = store.sidecars.get(operation_id)
+        try:
+            stored = store.sidecars.get(operation_id)
+        except UnreadableSidecar:
+            continue
         if stored is not None:
             found |= {(stored.sidecar.incarnation, t.table_key, t.lance_branch) for t in stored.sidecar.tables}
     return found
@@ -139,4 +146,5 @@ def _drift(store: GraphStore, branch: BranchRef, pin: TablePin) -> FoundDrift | 
     else:
         verdict = Verdict.SUSPICIOUS if any(changes) else Verdict.VERIFIED
     kinds = tuple(entry.kind for entry in above)
-    return FoundDrift(branch.name, branch.incarnation, pin.table_key, pin, head, verdict, kinds)
+    tags = frozenset(entry.properties[TAG] for entry in above if TAG in entry.properties)
+    return FoundDrift(branch.name, branch.incarnation, pin.table_key, pin, head, verdict, kinds, tags)

@@ -6,6 +6,7 @@ died leaves the file, unlocked, and the next one under that name (or `sweep`) cl
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from omnigraph.storage.leases.lease_values import LeaseInfo, decode_info, encode
 from omnigraph.storage.objects.object_errors import storage_errors
 from omnigraph.storage.objects.os_locks import is_free, names_this_file, try_lock, unlock_and_remove
 from omnigraph.storage.uri import Root
+
+_log = logging.getLogger(__name__)
 
 _SUFFIX = ".lease"
 
@@ -28,12 +31,18 @@ class HeldLock:
 
     def still_ours(self) -> bool:
         """A lock ends with its process, so only the removal of its file (of the whole graph, say) can take it away."""
-        return os.getpid() == self.info.process and names_this_file(self._path, self._descriptor)
+        with storage_errors("looking at the lock", str(self._path)):
+            return os.getpid() == self.info.process and names_this_file(self._path, self._descriptor)
 
     def release(self) -> None:
         """Unlock and remove the file. A forked child holds nothing and releases nothing."""
-        if os.getpid() == self.info.process:
+        if os.getpid() != self.info.process:
+            return
+        try:
             unlock_and_remove(self._path, self._descriptor)
+        except OSError as error:
+            # The work is done and the lock is free: only its file stays.
+            _log.warning("the file of the lease on `%s` could not be removed: %s", self.info.name, error)
 
 
 class LockLeases:
@@ -49,12 +58,12 @@ class LockLeases:
             descriptor = try_lock(path, wait)
             if descriptor is None:
                 return None
-            earlier = decode_info(os.pread(descriptor, 65536, 0))
-            info = new_info(name, owner, earlier.token if earlier else 0, None)
-            data = encode_info(info)
-            # A reader in between finds an empty file, which it takes for a holder that has just come.
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, data, 0)
+            try:
+                info = _note_holder(descriptor, name, owner)
+            except BaseException:
+                # Without its note (the disk is full, say) the lock is given back: nobody could tell who has it.
+                unlock_and_remove(path, descriptor)
+                raise
         return HeldLock(path, descriptor, info)
 
     def holder(self, name: str) -> LeaseInfo | None:
@@ -70,11 +79,12 @@ class LockLeases:
         """Remove lock files that nobody holds."""
         removed = 0
         for path in self._files():
-            if is_free(path):
-                descriptor = try_lock(path)
-                if descriptor is not None:
+            try:
+                if is_free(path) and (descriptor := try_lock(path)) is not None:
                     unlock_and_remove(path, descriptor)
                     removed += 1
+            except OSError as error:
+                _log.info("the file of a lease that nobody holds stays: %s (%s)", path, error)
         return removed
 
     def _holder_of(self, path: Path, name: str | None) -> LeaseInfo | None:
@@ -94,3 +104,13 @@ class LockLeases:
 
     def _path(self, name: str) -> Path:
         return self._directory / (file_name(name) + _SUFFIX)
+
+
+def _note_holder(descriptor: int, name: str, owner: str) -> LeaseInfo:
+    """Write into a file that is locked who has it."""
+    earlier = decode_info(os.pread(descriptor, 65536, 0))
+    info = new_info(name, owner, earlier.token if earlier else 0, None)
+    # A reader in between finds an empty file, which it takes for a holder that has just come.
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, encode_info(info), 0)
+    return info

@@ -14,7 +14,7 @@ import threading
 import time
 from dataclasses import replace
 
-from omnigraph.errors import StorageError
+from omnigraph.errors import ResourceLimit, StorageError
 from omnigraph.storage.constants import LOCKS_DIRECTORY
 from omnigraph.storage.leases.lease_values import LeaseInfo, LeaseTimes, decode_info, encode_info, file_name, new_info
 from omnigraph.storage.objects.object_errors import LostPrecondition, ObjectExists, ObjectNotFound
@@ -40,7 +40,13 @@ class HeldObject:
         self._lost = False
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        threading.Thread(target=self._keep_renewing, name=f"lease {info.name}", daemon=True).start()
+        try:
+            threading.Thread(target=self._keep_renewing, name=f"lease {info.name}", daemon=True).start()
+        except RuntimeError as error:
+            self.release()
+            raise ResourceLimit(
+                f"the lease on `{info.name}` cannot be kept: no thread can be started ({error})"
+            ) from error
 
     def still_ours(self) -> bool:
         """Ask the own clock first, then the store."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,7 +55,7 @@ def _raise_ours(doing: str, what: str, error: Exception) -> NoReturn:
         raise StorageError(
             f"{doing} {what}: the store is not configured for this ({reason})", StorageKind.CONFIGURATION
         ) from error
-    raise StorageError(f"{doing} {what} failed: {reason}", kind_of(reason)) from error
+    raise StorageError(f"{doing} {what} failed: {reason}{advice(reason)}", kind_of(reason)) from error
 
 
 def is_permission_error(error: Exception) -> bool:
@@ -67,13 +68,24 @@ def is_permission_error(error: Exception) -> bool:
 
 _TRANSIENT = re.compile(
     r"timed? ?out|connection|error sending request|slow ?down|throttl|too many requests|503|internal ?error"
-    r"|os error (4|11|110|111|104|32)\)",
+    r"|(os error |errno )(4|11|23|24|110|111|104|32)\b",
     re.IGNORECASE,
 )
 _CONFIGURATION = re.compile(
-    r"no ?such ?bucket|invalid ?access ?key|signature ?does ?not|credential|unable to parse|os error 30\)",
+    r"no ?such ?bucket|invalid ?access ?key|signature ?does ?not|credential|unable to parse|(os error |errno )30\b",
     re.IGNORECASE,
 )
+_PERMANENT = re.compile(r"(os error |errno )(28|122|27|36|5|40|21)\b", re.IGNORECASE)
+_NUMBERED = re.compile(r"(?:os error |errno )(\d+)", re.IGNORECASE)
+_FULL = ". The disk is full or over its quota: free some space and try again; nothing else is needed"
+_DESCRIPTORS = ". The process may open no more files: raise its limit (`ulimit -n`) or close some, and try again"
+_ADVICE = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EMFILE: _DESCRIPTORS,
+    errno.ENFILE: _DESCRIPTORS,
+    errno.EIO: ". The disk reports an error: look at the system's log, and run `omnigraph verify --deep` afterwards",
+}
 
 
 def kind_of(reason: str) -> StorageKind:
@@ -82,9 +94,15 @@ def kind_of(reason: str) -> StorageKind:
         return StorageKind.CONFIGURATION
     if _TRANSIENT.search(reason):
         return StorageKind.TRANSIENT
-    if re.search(r"os error (28|122|27|36|5|40|21)\)", reason):
+    if _PERMANENT.search(reason):
         return StorageKind.PERMANENT
     return StorageKind.UNKNOWN
+
+
+def advice(reason: str) -> str:
+    """What to do about trouble that the operating system named by its number; nothing when it did not."""
+    found = _NUMBERED.search(reason)
+    return _ADVICE.get(int(found[1]), "") if found else ""
 
 
 def first_line(error: BaseException) -> str:

@@ -46,7 +46,12 @@ def try_lock(path: Path, wait: float = 0.0) -> int | None:
         except BaseException:
             _close(descriptor)
             raise
-        if names_this_file(path, descriptor):
+        try:
+            ours = names_this_file(path, descriptor)
+        except BaseException:
+            _close(descriptor)
+            raise
+        if ours:
             return descriptor
         _close(descriptor)
 
@@ -83,10 +88,13 @@ def unlock(descriptor: int) -> None:
 
 def unlock_and_remove(path: Path, descriptor: int) -> None:
     """Release a lock and remove its file, while it is still held, so that nobody can lock a file that is going away."""
-    if names_this_file(path, descriptor):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-    _close(descriptor)
+    try:
+        if names_this_file(path, descriptor):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+    finally:
+        # Whatever becomes of the file: unlocked, it is nobody's, and the next holder or a sweep clears it away.
+        _close(descriptor)
 
 
 @contextmanager
