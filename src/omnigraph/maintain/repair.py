@@ -24,7 +24,7 @@ from omnigraph.ledger.history.rebuild_log import RebuiltLog, ensure_log
 from omnigraph.ledger.manifest.publish import CommitDraft, Publication, publish
 from omnigraph.ledger.recovery.audit import RecoveryKind, RecoveryRecord
 from omnigraph.ledger.recovery.evidence import line_of
-from omnigraph.ledger.recovery.sidecars import RecoveredTable, Sidecar
+from omnigraph.ledger.recovery.sidecars import RecoveredTable
 from omnigraph.ledger.values import BranchRef, GraphCommit, TablePin, WriterKind
 from omnigraph.maintain import lost_heads
 from omnigraph.maintain.lost_heads import MendedHead
