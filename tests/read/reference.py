@@ -149,6 +149,8 @@ class Reference:
             case ir.AggregateFunction.COUNT:
                 return len(values)
             case ir.AggregateFunction.SUM:
+                if values and all(isinstance(value, int) for value in values):
+                    return sum(values)
                 return float(sum(map(Fraction, values))) if values else None
             case ir.AggregateFunction.AVG:
                 return float(sum(map(Fraction, values)) / len(values)) if values else None

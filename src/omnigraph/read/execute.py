@@ -105,7 +105,10 @@ def _top(plan: Plan, limit: int | None) -> int | None:
     """How many of the nearest rows are wanted, when a query asks for nothing but the nearest rows."""
     ranks = [operator for operator in plan.upper if isinstance(operator, ir.Rank | ir.Fuse)]
     sorts = [operator for operator in plan.upper if isinstance(operator, ir.Sort)]
-    grouped = any(isinstance(operator, ir.GroupBy | ir.Filter) for operator in plan.upper)
+    grouped = any(
+        isinstance(operator, ir.GroupBy) or (isinstance(operator, ir.Filter) and not _asks_for_a_score(operator))
+        for operator in plan.upper
+    )
     if limit is None or grouped or len(ranks) != 1 or len(sorts) != 1 or not isinstance(ranks[0], ir.Rank):
         return None
     keys = sorts[0].keys
@@ -116,6 +119,14 @@ def _top(plan: Plan, limit: int | None) -> int | None:
     if not isinstance(keys[0].expr, wanted) or any(leaf != keys[1].expr for leaf in leaves(keys[0].expr)):
         return None
     return limit if keys[1].expr.name == column else None
+
+
+def _asks_for_a_score(operator: ir.Filter) -> bool:
+    match operator.predicate:
+        case ir.IsNull(item=ir.ColumnRef(), negated=True):
+            return True
+        case _:
+            return False
 
 
 def _empty(plan: Plan) -> Frame:
