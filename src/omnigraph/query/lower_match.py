@@ -20,9 +20,10 @@ def lower_block(
 ) -> ir.Operator:
     """The operators of one block. It starts from `start`, where the variables `bound` are bound already.
 
-    `tables` are all variables of the query by name.
+    `tables` are the variables around the block by name; inside, a variable may range over fewer tables than outside.
     """
-    return _Lowering(block, tables, set(bound)).run(start)
+    own = {variable.name: variable for variable in block.variables}
+    return _Lowering(block, {**tables, **own}, set(bound)).run(start)
 
 
 @dataclass(slots=True)

@@ -389,23 +389,24 @@ class _BlockChecker:
     ) -> tuple[blocks.Block, tuple[str, ...], tuple[str, ...]]:
         """A block inside this one, with the variables and the columns from outside that it uses."""
         before = len(self.scope.problems.found)
-        block, inner = self._inside(clauses, self.scope.inner())
+        block, inner, columns = self._inside(clauses, self.scope.inner())
         if related is not None and not inner and len(self.scope.problems.found) == before:
             article = "an" if related == "exists" else "a"
             message = f"{article} `{related}` block must use at least one variable that is bound outside of it"
             self.scope.problems.add(codes.UNRELATED_NOT_BLOCK, message, clause.span)
-        return block, self._in_order(inner), tuple(sorted(self.columns))
+        return block, self._in_order(inner), tuple(sorted(columns))
 
     def _inside(
         self, clauses: Sequence[syntax.Clause], scope: Scope, given: dict[str, str] | None = None
-    ) -> tuple[blocks.Block, set[str]]:
+    ) -> tuple[blocks.Block, set[str], set[str]]:
+        """A block inside this one; the variables of this one that it uses, and the columns that it reads."""
         names = {bound.name for bound in self.scope.variables.values()}
         inner = _BlockChecker(self.match, scope, set(scope.variables), given=given or {})
         block = inner.check(clauses)
         self.columns |= inner.columns
         used = inner.used & names
         self.used |= used
-        return block, used
+        return block, used, inner.columns
 
     def _in_order(self, names: set[str]) -> tuple[str, ...]:
         return tuple(bound.name for bound in self.scope.variables.values() if bound.name in names)
@@ -423,8 +424,8 @@ class _BlockChecker:
 
     def _optional(self, clause: syntax.OptionalBlock) -> blocks.Maybe:
         scope = self.scope.inner()
-        block, used = self._inside(clause.clauses, scope, self.given)
-        maybe = blocks.Maybe(block, self._in_order(used), tuple(sorted(self.columns)))
+        block, used, columns = self._inside(clause.clauses, scope, self.given)
+        maybe = blocks.Maybe(block, self._in_order(used), tuple(sorted(columns)))
         for name, bound in scope.variables.items():
             if name not in self.scope.variables:
                 bound.nullable = True
@@ -438,17 +439,19 @@ class _BlockChecker:
         names = {name: bound.name for name, bound in bounds.items()}
         arms: list[blocks.Block] = []
         used: set[str] = set()
+        columns: set[str] = set()
         for arm in clause.arms:
             scope = self.scope.inner()
-            block, seen = self._inside(arm.clauses, scope, names)
+            block, seen, read = self._inside(arm.clauses, scope, names)
             used |= seen
+            columns |= read
             arms.append(block)
             for name in shared:
                 self._join_types(bounds[name], scope.variables[name], clause)
         for name in shared:
             self.scope.variables[name] = bounds[name]
         binds = tuple(found for name in shared if (found := bounds[name].variable()) is not None)
-        return blocks.OneOf(tuple(arms), self._in_order(used), tuple(sorted(self.columns)), binds)
+        return blocks.OneOf(tuple(arms), self._in_order(used), tuple(sorted(columns)), binds)
 
     def _join_types(self, bound: Bound, arm: Bound, clause: syntax.EitherBlock) -> None:
         """A variable that all arms bind has the types of all of them."""
