@@ -1,1 +1,12 @@
 """The type checker: from a syntax tree to typed IR expressions, with every error of a query collected."""
+
+__all__ = [
+    "blocks",
+    "functions",
+    "literals",
+    "match",
+    "mutation",
+    "parameters",
+    "results",
+    "scope",
+]
