@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, event, given, note, settings
 from omnigraph.config import override
 from omnigraph.errors import BadRequest
 from omnigraph.query.ir import ReadQuery
-from omnigraph.query.lower import compile_query
+from omnigraph.query.lower.compile import compile_query
 from omnigraph.read.run import run_on
 from omnigraph.read.tables.caches import ReadCaches
 from omnigraph.read.tables.reader import ArrowTables
@@ -52,7 +52,7 @@ def check(database: Database, text: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["csr", "indexed"])
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(database=databases(), text=queries())
 def test_executor_and_reference_agree(mode, database, text):
     check(database, text, mode)

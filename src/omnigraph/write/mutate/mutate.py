@@ -20,7 +20,7 @@ from omnigraph.ledger.values import MAIN, Snapshot, WriterKind
 from omnigraph.query import ir
 from omnigraph.query.bind import bind_parameters
 from omnigraph.query.evaluate import evaluate
-from omnigraph.query.lower import compile_query
+from omnigraph.query.lower.compile import compile_query
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType, column_title, property_column
 from omnigraph.schema.given_ids import IdForm, NoId, own_forms
 from omnigraph.write.committed import CommittedRows
