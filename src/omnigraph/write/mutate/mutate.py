@@ -10,9 +10,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from omnigraph.errors import BadRequest, KeyConflict, OmniGraphError
+from omnigraph.errors import BadRequest, OmniGraphError, Violation
 from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.commit.intents import WriteIntent
 from omnigraph.ledger.commit.queue import EVERYTHING, Footprint
@@ -21,7 +20,7 @@ from omnigraph.query import ir
 from omnigraph.query.bind import bind_parameters
 from omnigraph.query.evaluate import evaluate
 from omnigraph.query.lower.compile import compile_query
-from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType, column_title, property_column
+from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType, property_column
 from omnigraph.schema.given_ids import IdForm, NoId, own_forms
 from omnigraph.write.committed import CommittedRows
 from omnigraph.write.mutate.blob_uris import read_blob_uri, with_blob_bytes
@@ -32,7 +31,7 @@ from omnigraph.write.rows.row_ids import with_ids
 from omnigraph.write.rows.rows import Rows
 from omnigraph.write.stage_tables import stage_pending
 from omnigraph.write.validate import messages
-from omnigraph.write.validate.collector import ViolationCollector
+from omnigraph.write.validate.collector import Kind, ViolationCollector
 from omnigraph.write.validate.graph_rules import check_change
 from omnigraph.write.validate.key_changes import one_array
 from omnigraph.write.validate.value_rules import check_values
@@ -260,26 +259,19 @@ class _Run:
         ids = one_array(rows.table["id"]).filter(given)
         if not len(ids):
             return
-        taken = self._staging.rows_by_id(type_.table_key, ids)["id"].to_pylist()
-        counts = pc.value_counts(ids)
-        taken += [entry["values"].as_py() for entry in counts if entry["counts"].as_py() > 1]
-        if taken:
-            raise KeyConflict(
-                f"{type_.name} with the id {taken[0]!r} exists already; leave the id out, or update the row",
-                table_key=type_.table_key,
-                row_id=taken[0],
-            )
+        taken = set(self._staging.rows_by_id(type_.table_key, ids)["id"].to_pylist())
+        for id_ in ids.to_pylist():
+            if id_ in taken:
+                self._report(type_, Kind.EXISTING_ID, id_, messages.existing_row(id_))
+            taken.add(id_)
+
+    def _report(self, type_: GraphType, kind: Kind, id_: str | None, message: str) -> None:
+        self._violations.add(Violation(kind.value, type_.table_key, message, row_id=id_, property="id"))
 
     def _update(self, update: ir.Update) -> None:
         type_ = self._staging.type(update.table_key)
         assigned = {property_column(assignment.property) for assignment in update.assignments}
-        fixed = sorted(assigned & {*type_.key, "id", "src", "dst"})
-        if fixed:
-            raise KeyConflict(
-                f"`{column_title(fixed[0])}` is part of what makes a {type_.name} itself and cannot be updated; delete "
-                "the row and insert a new one",
-                table_key=type_.table_key,
-            )
+        assert assigned.isdisjoint({*type_.key, "id", "src", "dst"}), "the compiler refuses an update of what is fixed"
         rows = self._staging.matching(update.table_key, update.predicate, self._params, self._now)
         if not rows.num_rows:
             return
