@@ -89,6 +89,12 @@ def test_append_refuses_an_id_that_exists(store: GraphStore):
     with pytest.raises(KeyConflict, match='id "a" exists already; load with mode merge') as failed:
         fill(store, person("c"), person("a"))
     assert failed.value.details["violations"][0]["record"] == 2
+    assert (failed.value.violations[0].record, failed.value.counts) == (2, {"existing_id": 1})
+    assert failed.value.outcome.exit_code == 3
+    with pytest.raises(ValidationFailed) as failed:
+        fill(store, person("c", age=200), person("a"))
+    assert failed.value.counts == {"range": 1, "existing_id": 1}
+    assert failed.value.outcome.exit_code == 1
     assert ids(store, "node:Person") == ["a", "b"]
 
 

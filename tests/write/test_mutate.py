@@ -71,9 +71,9 @@ def test_an_unkeyed_row_is_always_new(people: GraphStore):
 
 def test_an_id_that_is_given_for_an_unkeyed_row_must_be_free(people: GraphStore):
     run(people, 'insert Note { id: "n1", text: "a" }')
-    with pytest.raises(KeyConflict, match="'n1' exists already"):
+    with pytest.raises(KeyConflict, match='id "n1" exists already'):
         run(people, 'insert Note { id: "n1", text: "b" }')
-    with pytest.raises(KeyConflict, match="'n2'"):
+    with pytest.raises(KeyConflict, match='"n2"'):
         run(people, 'insert Note { id: "n2", text: "b" } insert Note { id: "n2", text: "c" }')
 
 

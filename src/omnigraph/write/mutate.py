@@ -11,9 +11,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from omnigraph.errors import BadRequest, KeyConflict
+from omnigraph.errors import BadRequest, Violation
 from omnigraph.ledger.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.intents import WriteIntent
 from omnigraph.ledger.values import MAIN, Snapshot, WriterKind
@@ -22,7 +21,7 @@ from omnigraph.query.bind import bind_parameters
 from omnigraph.query.evaluate import evaluate
 from omnigraph.query.lower import compile_query
 from omnigraph.query.parse import parse_queries
-from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType, column_title, property_column
+from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType, property_column
 from omnigraph.schema.given_ids import IdForm, NoId, own_forms
 from omnigraph.write.blob_uris import read_blob_uri, with_blob_bytes
 from omnigraph.write.columns import working_schema
@@ -34,7 +33,7 @@ from omnigraph.write.stage_tables import stage_pending
 from omnigraph.write.staging import MutationStaging, PendingTable
 from omnigraph.write.validate import messages
 from omnigraph.write.validate.changes import one_array
-from omnigraph.write.validate.collector import ViolationCollector
+from omnigraph.write.validate.collector import Kind, ViolationCollector
 from omnigraph.write.validate.graph import check_change
 from omnigraph.write.validate.values import check_values
 
@@ -243,26 +242,19 @@ class _Run:
         ids = one_array(rows.table["id"]).filter(given)
         if not len(ids):
             return
-        taken = self._staging.rows_by_id(type_.table_key, ids)["id"].to_pylist()
-        counts = pc.value_counts(ids)
-        taken += [entry["values"].as_py() for entry in counts if entry["counts"].as_py() > 1]
-        if taken:
-            raise KeyConflict(
-                f"{type_.name} with the id {taken[0]!r} exists already; leave the id out, or update the row",
-                table_key=type_.table_key,
-                row_id=taken[0],
-            )
+        taken = set(self._staging.rows_by_id(type_.table_key, ids)["id"].to_pylist())
+        for id_ in ids.to_pylist():
+            if id_ in taken:
+                self._report(type_, Kind.EXISTING_ID, id_, messages.existing_row(id_))
+            taken.add(id_)
+
+    def _report(self, type_: GraphType, kind: Kind, id_: str | None, message: str) -> None:
+        self._violations.add(Violation(kind.value, type_.table_key, message, row_id=id_, property="id"))
 
     def _update(self, update: ir.Update) -> None:
         type_ = self._staging.type(update.table_key)
         assigned = {property_column(assignment.property) for assignment in update.assignments}
-        fixed = sorted(assigned & {*type_.key, "id", "src", "dst"})
-        if fixed:
-            raise KeyConflict(
-                f"`{column_title(fixed[0])}` is part of what makes a {type_.name} itself and cannot be updated; delete "
-                "the row and insert a new one",
-                table_key=type_.table_key,
-            )
+        assert assigned.isdisjoint({*type_.key, "id", "src", "dst"}), "the compiler refuses an update of what is fixed"
         rows = self._staging.matching(update.table_key, update.predicate, self._params, self._now)
         if not rows.num_rows:
             return
