@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from omnigraph.merge.feed import Page
     from omnigraph.merge.merge import MergeResult
     from omnigraph.query.ir import CompiledQuery
-    from omnigraph.read.control import CancelToken
-    from omnigraph.read.explain import Explanation
     from omnigraph.read.export import ExportSummary
-    from omnigraph.read.result import Result
+    from omnigraph.read.result.explain import Explanation
+    from omnigraph.read.result.result import Result
+    from omnigraph.read.state.control import CancelToken
     from omnigraph.schema.catalog import Catalog
     from omnigraph.schema.migrate import MigrationPlan
     from omnigraph.write.results import LoadResult, MutationResult
@@ -121,11 +121,15 @@ class Graph(Maintenance):
         engine: str = "auto",
         cancel: CancelToken | None = None,
         memory_limit: int | None = None,
+        timeout: float | None = None,
         provider: EmbeddingProvider | None = None,
         **more: Any,
     ) -> Result:
-        """Run a read query on one snapshot. `name` picks one query of several; parameters may be keywords too."""
-        from omnigraph.read.result import Result
+        """Run a read query on one snapshot. `name` picks one query of several; parameters may be keywords too.
+
+        A query that is not done after `timeout` seconds stops with `QueryTimeout`.
+        """
+        from omnigraph.read.result.result import Result
         from omnigraph.read.run import run_query
 
         Result.to_spark_hook = staticmethod(_result_to_spark)
@@ -145,6 +149,7 @@ class Graph(Maintenance):
             values,
             cancel=cancel,
             memory_limit=memory_limit,
+            timeout=timeout,
             provider=provider,
         )
 

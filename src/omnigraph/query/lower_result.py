@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from omnigraph.query import ir
 from omnigraph.query.check.results import CheckedResult, OrderedBy, has_aggregate
+from omnigraph.query.ir.walk import rebuild
 from omnigraph.query.typing import F64, is_nullable, type_of
 
 
@@ -18,6 +18,8 @@ def lower_result(tree: ir.Operator, result: CheckedResult, variables: tuple[str,
     ]
     order = [(key, rankings.replace(key.expr)) for key in result.order]
     tree = rankings.apply(tree)
+    for score in dict.fromkeys(expr for key, expr in order if _is_bare(key)):
+        tree = ir.Filter(tree, ir.IsNull(score, negated=True))
     if result.grouped:
         groups = _Groups(columns)
         keys = tuple(sort_key for key, expr in order for sort_key in _sort_keys(key, groups.after(expr)))
@@ -36,11 +38,16 @@ def lower_result(tree: ir.Operator, result: CheckedResult, variables: tuple[str,
     return ir.Project(tree, projected)
 
 
+def _is_bare(key: OrderedBy) -> bool:
+    """A ranking without a direction means best first, among the rows that have a score."""
+    return isinstance(key.expr, ir.Nearest | ir.Bm25 | ir.Rrf) and key.descending is None and key.direct
+
+
 def _sort_keys(key: OrderedBy, expr: ir.Expr) -> tuple[ir.SortKey, ...]:
+    if _is_bare(key):
+        return (ir.SortKey(expr, descending=not isinstance(key.expr, ir.Nearest)),)
     if isinstance(key.expr, ir.Nearest) and not key.descending:
         return (ir.SortKey(ir.IsNull(expr)), ir.SortKey(expr))
-    if isinstance(key.expr, ir.Rrf) and key.descending is None and key.direct:
-        return (ir.SortKey(expr, descending=True),)
     return (ir.SortKey(expr, bool(key.descending)),)
 
 
@@ -94,26 +101,3 @@ class _Groups:
             self._columns[expr] = ir.ColumnRef(column.name, column.type, column.nullable)
             return self._columns[expr]
         return rebuild(expr, self.after)
-
-
-def rebuild(expr: ir.Expr, change: Callable[[ir.Expr], ir.Expr]) -> ir.Expr:
-    """The expression with the expressions directly inside it changed."""
-    match expr:
-        case ir.Compare(op, left, right):
-            return ir.Compare(op, change(left), change(right))
-        case ir.Contains(haystack, needle):
-            return ir.Contains(change(haystack), change(needle))
-        case ir.StartsWith(text, prefix):
-            return ir.StartsWith(change(text), change(prefix))
-        case ir.In(item, items):
-            return ir.In(change(item), change(items))
-        case ir.IsNull(item, negated):
-            return ir.IsNull(change(item), negated)
-        case ir.And(items):
-            return ir.And(tuple(change(each) for each in items))
-        case ir.Or(items):
-            return ir.Or(tuple(change(each) for each in items))
-        case ir.Not(item):
-            return ir.Not(change(item))
-        case _:
-            return expr
