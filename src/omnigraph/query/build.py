@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 from lark import Token, Transformer, v_args
@@ -14,8 +15,14 @@ from omnigraph.query.tokens import span_of
 from omnigraph.schema.floats import Underflow, parse_float
 from omnigraph.schema.literals import BadEscape, decode_string
 
+MAX_LIST_ITEMS = 100_000
+"""Items that are written out in one list."""
+
 MAX_INTEGER_DIGITS = 30
 """More digits than any type holds; Python itself refuses to read numbers of thousands of digits."""
+
+
+_NUMBERS = frozenset({LiteralKind.INTEGER, LiteralKind.FLOAT})
 
 
 class SyntaxProblem(Exception):
@@ -68,6 +75,9 @@ class SyntaxBuilder(Transformer[Any, Any]):
 
     def list(self, opening: Token, *rest: Any) -> syntax.ListLiteral:
         items = tuple(item for item in rest[:-1] if item is not None)
+        if len(items) > MAX_LIST_ITEMS:
+            message = f"a list of {len(items)} items; at most {MAX_LIST_ITEMS} are allowed"
+            raise SyntaxProblem(message, span_of(opening), "pass the list as a parameter")
         return syntax.ListLiteral(items, _cover(span_of(opening), span_of(rest[-1])))
 
     # --- expressions
@@ -78,12 +88,56 @@ class SyntaxBuilder(Transformer[Any, Any]):
     def property(self, variable: Token, name: syntax.Name) -> syntax.Property:
         return syntax.Property(_variable(variable), name, _cover(span_of(variable), name.span))
 
+    def own_property(self, variable: Token, at: Token, name: syntax.Name) -> syntax.Property:
+        own = syntax.Name(f"@{name.text}", _cover(span_of(at), name.span))
+        return syntax.Property(_variable(variable), own, _cover(span_of(variable), name.span))
+
+    def own(self, at: Token, name: syntax.Name) -> syntax.Reference:
+        return syntax.Reference(f"@{name.text}", _cover(span_of(at), name.span))
+
     def reference(self, word: syntax.Name) -> syntax.Reference:
         return syntax.Reference(word.text, word.span)
 
-    def call(self, function: syntax.Name, *rest: Any) -> syntax.Call:
-        args = tuple(arg for arg in rest[:-1] if arg is not None)
-        return syntax.Call(function, args, _cover(function.span, span_of(rest[-1])))
+    def call(self, function: syntax.Name, distinct: Token | None, *rest: Any) -> syntax.Call:
+        given = [arg for arg in rest[:-1] if arg is not None]
+        labelled = [arg for arg in given if isinstance(arg, syntax.Labelled)]
+        for arg in given[: -len(labelled)] if labelled else ():
+            if isinstance(arg, syntax.Labelled):
+                raise SyntaxProblem("arguments with a name come behind those without one", arg.span)
+        args = tuple(arg for arg in given if not isinstance(arg, syntax.Labelled))
+        span = _cover(function.span, span_of(rest[-1]))
+        if distinct is not None and not args:
+            raise SyntaxProblem("`distinct` needs a value behind it", span_of(distinct))
+        return syntax.Call(function, args, span, distinct is not None, tuple(labelled))
+
+    def labelled(self, label: Token, value: syntax.Expression) -> syntax.Labelled:
+        name = syntax.Name(label.value, span_of(label))
+        return syntax.Labelled(name, value, _cover(name.span, value.span))
+
+    def arithmetic(self, left: syntax.Expression, sign: Token, right: syntax.Expression) -> syntax.Arithmetic:
+        return syntax.Arithmetic(syntax.ArithmeticOperator(sign.value), left, right, _cover(left.span, right.span))
+
+    def negative(self, sign: Token, item: syntax.Expression) -> syntax.Expression:
+        span = _cover(span_of(sign), item.span)
+        if isinstance(item, syntax.Literal) and item.kind in _NUMBERS and not item.text.startswith("-"):
+            assert isinstance(item.value, int | float)
+            return syntax.Literal(-item.value, item.kind, f"-{item.text}", span)
+        return syntax.Negative(item, span)
+
+    def index(self, item: syntax.Expression, _open: Token, index: syntax.Expression, closing: Token) -> syntax.Index:
+        return syntax.Index(item, index, _cover(item.span, span_of(closing)))
+
+    def branch(
+        self, _when: Token, condition: syntax.Expression, _then: Token, value: syntax.Expression
+    ) -> tuple[syntax.Expression, syntax.Expression]:
+        return condition, value
+
+    def case(self, keyword: Token, *rest: Any) -> syntax.Case:
+        *branches, _else, otherwise, closing = rest
+        return syntax.Case(tuple(branches), otherwise, _cover(span_of(keyword), span_of(closing)))
+
+    def null_test(self, item: syntax.Expression, _is: Token, negation: Token | None, null: Token) -> syntax.NullTest:
+        return syntax.NullTest(item, negation is not None, _cover(item.span, span_of(null)))
 
     def parenthesised(self, expression: syntax.Expression) -> syntax.Expression:
         return expression
@@ -120,43 +174,73 @@ class SyntaxBuilder(Transformer[Any, Any]):
         body = None if properties is None else last
         return syntax.Bind(_variable(variable), type_, values, _cover(span_of(variable), last), body)
 
-    def bounds(
-        self, opening: Token, low: Token | None, comma: Token | None, high: Token | None, closing: Token
-    ) -> syntax.Bounds:
+    def bounds(self, opening: Token, *rest: Any) -> syntax.Bounds:
+        low_sign, low, comma, high_sign, high, closing = rest
         span = _cover(span_of(opening), span_of(closing))
-        minimum = None if low is None else _integer(low)
-        maximum = minimum if comma is None else None if high is None else _integer(high)
+        minimum = _bound(low_sign, low)
+        maximum = minimum if comma is None else _bound(high_sign, high)
         return syntax.Bounds(minimum, maximum, span)
 
-    def directed(self, name: Token, bounds: syntax.Bounds | None) -> _Edge:
-        return _Edge(syntax.Name(name.value, span_of(name)), bounds, False, None)
+    def edges(self, *names: syntax.Name | Token) -> tuple[syntax.Name, ...]:
+        return tuple(each if isinstance(each, syntax.Name) else self.word(each) for each in names)
+
+    def condition(self, _open: Token, expression: syntax.Expression, _close: Token) -> syntax.Expression:
+        return expression
+
+    def directed(
+        self, names: tuple[syntax.Name, ...], bounds: syntax.Bounds | None, where: syntax.Expression | None
+    ) -> _Edge:
+        return _Edge(names, bounds, False, None, where)
 
     def undirected(
-        self, _open: Token, name: syntax.Name, inner: syntax.Bounds | None, _close: Token, outer: syntax.Bounds | None
+        self, _open: Token, names: tuple[syntax.Name, ...], inner: syntax.Bounds | None, *rest: Any
     ) -> _Edge:
-        return _Edge(name, _one_bounds(inner, outer), True, None)
+        _close, outer, where = rest
+        return _Edge(names, _one_bounds(inner, outer), True, None, where)
 
-    def directed_binding(self, variable: Token, name: syntax.Name, bounds: syntax.Bounds | None) -> _Edge:
-        return _Edge(name, bounds, False, _variable(variable))
-
-    def undirected_binding(
+    def directed_binding(
         self,
         variable: Token,
-        _open: Token,
-        name: syntax.Name,
-        inner: syntax.Bounds | None,
-        _close: Token,
-        outer: syntax.Bounds | None,
+        names: tuple[syntax.Name, ...],
+        bounds: syntax.Bounds | None,
+        where: syntax.Expression | None,
     ) -> _Edge:
-        return _Edge(name, _one_bounds(inner, outer), True, _variable(variable))
+        return _Edge(names, bounds, False, _variable(variable), where)
 
-    def traversal(self, source: Token, edge: _Edge, target: Token) -> syntax.Traversal:
-        span = _cover(span_of(source), span_of(target))
-        start, end = _variable(source), _variable(target)
-        return syntax.Traversal(start, edge.name, end, edge.bounds, edge.undirected, edge.variable, span)
+    def undirected_binding(
+        self, variable: Token, _open: Token, names: tuple[syntax.Name, ...], inner: syntax.Bounds | None, *rest: Any
+    ) -> _Edge:
+        _close, outer, where = rest
+        return _Edge(names, _one_bounds(inner, outer), True, _variable(variable), where)
+
+    def traversal(self, source: Token, edge: _Edge, target: Token, path: Token | None) -> syntax.Traversal:
+        return syntax.Traversal(
+            _variable(source),
+            edge.names[0],
+            _variable(target),
+            edge.bounds,
+            edge.undirected,
+            edge.variable,
+            _cover(span_of(source), span_of(target if path is None else path)),
+            edge.names[1:],
+            edge.where,
+            None if path is None else _variable(path),
+        )
 
     def not_block(self, keyword: Token, *rest: Any) -> syntax.NotBlock:
         return syntax.NotBlock(tuple(rest[:-1]), _cover(span_of(keyword), span_of(rest[-1])))
+
+    def exists_block(self, keyword: Token, *rest: Any) -> syntax.ExistsBlock:
+        return syntax.ExistsBlock(tuple(rest[:-1]), _cover(span_of(keyword), span_of(rest[-1])))
+
+    def optional_block(self, keyword: Token, *rest: Any) -> syntax.OptionalBlock:
+        return syntax.OptionalBlock(tuple(rest[:-1]), _cover(span_of(keyword), span_of(rest[-1])))
+
+    def arm(self, opening: Token, *rest: Any) -> syntax.Arm:
+        return syntax.Arm(tuple(rest[:-1]), _cover(span_of(opening), span_of(rest[-1])))
+
+    def either_block(self, keyword: Token, *arms: syntax.Arm) -> syntax.EitherBlock:
+        return syntax.EitherBlock(arms, _cover(span_of(keyword), arms[-1].span))
 
     def filter(self, expression: syntax.Expression) -> syntax.FilterClause:
         return syntax.FilterClause(expression, expression.span)
@@ -170,63 +254,132 @@ class SyntaxBuilder(Transformer[Any, Any]):
         last = expression.span if alias is None else alias.span
         return syntax.Projection(expression, alias, _cover(expression.span, last))
 
-    def return_block(self, keyword: Token, *rest: Any) -> tuple[tuple[syntax.Projection, ...], Span]:
-        return tuple(rest[:-1]), _cover(span_of(keyword), span_of(rest[-1]))
+    def projections(self, *projections: syntax.Projection) -> tuple[syntax.Projection, ...]:
+        return projections
 
-    def order_key(self, expression: syntax.Expression, direction: Token | None) -> syntax.OrderKey:
-        if direction is None:
-            return syntax.OrderKey(expression, None, expression.span)
-        return syntax.OrderKey(expression, direction.type == "DESC", _cover(expression.span, span_of(direction)))
+    def return_block(
+        self, keyword: Token, distinct: Token | None, projections: tuple[syntax.Projection, ...], closing: Token
+    ) -> _Projected:
+        return _Projected(projections, distinct is not None, _cover(span_of(keyword), span_of(closing)))
+
+    def order_key(self, expression: syntax.Expression, direction: Token | None, *rest: Any) -> syntax.OrderKey:
+        nulls, place = rest
+        last = place or direction
+        return syntax.OrderKey(
+            expression,
+            None if direction is None else direction.type == "DESC",
+            expression.span if last is None else _cover(expression.span, span_of(last)),
+            None if nulls is None else place.type == "FIRST",
+        )
 
     def order(self, keyword: Token, *rest: Any) -> tuple[tuple[syntax.OrderKey, ...], Span]:
         return tuple(rest[:-1]), _cover(span_of(keyword), span_of(rest[-1]))
 
-    def limit(self, keyword: Token, value: syntax.Expression) -> tuple[syntax.Expression, Span]:
-        return value, _cover(span_of(keyword), value.span)
+    def having(self, keyword: Token, *rest: Any) -> tuple[tuple[syntax.Expression, ...], Span]:
+        return tuple(rest[:-1]), _cover(span_of(keyword), span_of(rest[-1]))
 
-    def read(
-        self,
-        match: tuple[tuple[syntax.Clause, ...], Span],
-        projections: tuple[tuple[syntax.Projection, ...], Span],
-        order: tuple[tuple[syntax.OrderKey, ...], Span] | None,
-        limit: tuple[syntax.Expression, Span] | None,
-    ) -> syntax.Read:
-        spans = [part[1] for part in (match, projections, order, limit) if part is not None]
+    def limit(self, keyword: Token, value: syntax.Expression) -> _Limit:
+        return _Limit(value, None, _cover(span_of(keyword), value.span))
+
+    def offset(self, keyword: Token, value: syntax.Expression) -> _Limit:
+        return _Limit(None, value, _cover(span_of(keyword), value.span))
+
+    def limits(self, first: _Limit, second: _Limit | None = None) -> _Limit:
+        if second is None:
+            return first
+        span = _cover(first.span, second.span)
+        return _Limit(first.count or second.count, first.offset or second.offset, span)
+
+    def stage(self, keyword: Token, distinct: Token | None, *rest: Any) -> syntax.Stage:
+        projections, closing, where, order, limits, match = rest
+        head = _cover(span_of(keyword), span_of(closing))
+        return syntax.Stage(
+            projections,
+            distinct is not None,
+            where,
+            () if order is None else order[0],
+            None if limits is None else limits.count,
+            None if limits is None else limits.offset,
+            match[0],
+            _cover(span_of(keyword), match[1]),
+            head,
+            None if order is None else order[1],
+            match[1],
+        )
+
+    def read(self, match: tuple[tuple[syntax.Clause, ...], Span], *rest: Any) -> syntax.Read:
+        *stages, returned, having, order, limits = rest
+        spans = [part.span for part in (returned, limits) if part is not None]
+        spans += [part[1] for part in (match, having, order) if part is not None]
+        spans.sort(key=lambda span: span.end)
         return syntax.Read(
             match[0],
-            projections[0],
+            returned.projections,
             () if order is None else order[0],
-            None if limit is None else limit[0],
-            _cover(spans[0], spans[-1]),
+            None if limits is None else limits.count,
+            _cover(match[1], spans[-1]),
             match[1],
-            projections[1],
+            returned.span,
             None if order is None else order[1],
+            tuple(stages),
+            returned.distinct,
+            () if having is None else having[0],
+            None if limits is None else limits.offset,
+            None if having is None else having[1],
         )
 
     # --- mutations
 
     def insert(
-        self, keyword: Token, type_: syntax.Name, properties: tuple[tuple[syntax.PropertyValue, ...], Span]
+        self,
+        keyword: Token,
+        new: Token | None,
+        type_: syntax.Name,
+        properties: tuple[tuple[syntax.PropertyValue, ...], Span],
     ) -> syntax.Insert:
-        return syntax.Insert(type_, properties[0], _cover(span_of(keyword), properties[1]), properties[1])
+        span = _cover(span_of(keyword), properties[1])
+        return syntax.Insert(type_, properties[0], span, properties[1], new is not None)
+
+    def insert_rows(
+        self, keyword: Token, new: Token | None, type_: syntax.Name, _from: Token, rows: Token
+    ) -> syntax.InsertRows:
+        return syntax.InsertRows(type_, _variable(rows), new is not None, _cover(span_of(keyword), span_of(rows)))
+
+    def target(self, item: syntax.Name | Token) -> syntax.Name | syntax.Variable:
+        return item if isinstance(item, syntax.Name) else _variable(item)
 
     def update(
         self,
         keyword: Token,
-        type_: syntax.Name,
+        target: syntax.Name | syntax.Variable,
         properties: tuple[tuple[syntax.PropertyValue, ...], Span],
-        predicate: syntax.Expression,
+        predicate: syntax.Expression | None,
     ) -> syntax.Update:
         if not properties[0]:
             raise SyntaxProblem("`set` needs at least one assignment", properties[1])
-        span = _cover(span_of(keyword), predicate.span)
-        return syntax.Update(type_, properties[0], predicate, span, properties[1])
+        if predicate is None and isinstance(target, syntax.Name):
+            hint = "to update all rows write `where true`"
+            raise SyntaxProblem(f"`update {target.text}` needs a `where`", span_of(keyword), hint)
+        span = _cover(span_of(keyword), properties[1] if predicate is None else predicate.span)
+        return syntax.Update(target, properties[0], predicate, span, properties[1])
 
-    def delete(self, keyword: Token, type_: syntax.Name, predicate: syntax.Expression) -> syntax.Delete:
-        return syntax.Delete(type_, predicate, _cover(span_of(keyword), predicate.span))
+    def delete(
+        self, keyword: Token, target: syntax.Name | syntax.Variable, predicate: syntax.Expression | None
+    ) -> syntax.Delete:
+        if predicate is None and isinstance(target, syntax.Name):
+            hint = "to delete all rows write `where true`"
+            raise SyntaxProblem(f"`delete {target.text}` needs a `where`", span_of(keyword), hint)
+        span = _cover(span_of(keyword), target.span if predicate is None else predicate.span)
+        return syntax.Delete(target, predicate, span)
 
-    def mutation(self, *statements: syntax.Statement) -> syntax.Mutation:
-        return syntax.Mutation(statements, _cover(statements[0].span, statements[-1].span))
+    def mutation(
+        self, match: tuple[tuple[syntax.Clause, ...], Span] | None, *statements: syntax.Statement
+    ) -> syntax.Mutation:
+        first = statements[0].span if match is None else match[1]
+        span = _cover(first, statements[-1].span)
+        if match is None:
+            return syntax.Mutation(statements, span)
+        return syntax.Mutation(statements, span, match[0], match[1])
 
     # --- the header
 
@@ -239,9 +392,13 @@ class SyntaxBuilder(Transformer[Any, Any]):
     def list_type(self, opening: Token, name: syntax.Name, closing: Token) -> syntax.TypeName:
         return syntax.TypeName(name, None, True, _cover(span_of(opening), span_of(closing)))
 
-    def parameter(self, variable: Token, type_: syntax.TypeName, optional: Token | None) -> syntax.Parameter:
+    def parameter(
+        self, variable: Token, type_: syntax.TypeName, optional: Token | None, default: syntax.Expression | None
+    ) -> syntax.Parameter:
         last = type_.span if optional is None else span_of(optional)
-        return syntax.Parameter(_variable(variable), type_, optional is not None, _cover(span_of(variable), last))
+        last = last if default is None else default.span
+        span = _cover(span_of(variable), last)
+        return syntax.Parameter(_variable(variable), type_, optional is not None, span, default)
 
     def parameters(self, *parameters: syntax.Parameter | None) -> tuple[syntax.Parameter, ...]:
         return tuple(parameter for parameter in parameters if parameter is not None)
@@ -256,18 +413,41 @@ class SyntaxBuilder(Transformer[Any, Any]):
         return syntax.Query(name, parameters or (), annotations, body, _cover(span_of(keyword), span_of(closing)))
 
 
+@dataclass(frozen=True, slots=True)
 class _Edge:
     """The middle of a traversal while it is being put together."""
 
-    __slots__ = ("bounds", "name", "undirected", "variable")
+    names: tuple[syntax.Name, ...]
+    bounds: syntax.Bounds | None
+    undirected: bool
+    variable: syntax.Variable | None
+    where: syntax.Expression | None
 
-    def __init__(
-        self, name: syntax.Name, bounds: syntax.Bounds | None, undirected: bool, variable: syntax.Variable | None
-    ) -> None:
-        self.name = name
-        self.bounds = bounds
-        self.undirected = undirected
-        self.variable = variable
+
+@dataclass(frozen=True, slots=True)
+class _Projected:
+    """`return distinct { … }`."""
+
+    projections: tuple[syntax.Projection, ...]
+    distinct: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """`limit`, `offset` or both."""
+
+    count: syntax.Expression | None
+    offset: syntax.Expression | None
+    span: Span
+
+
+def _bound(sign: Token | None, number: Token | None) -> int | None:
+    if number is None:
+        if sign is not None:
+            raise SyntaxProblem("a number is missing behind the sign", span_of(sign))
+        return None
+    return _integer(number) if sign is None else -_integer(number)
 
 
 def _one_bounds(inner: syntax.Bounds | None, outer: syntax.Bounds | None) -> syntax.Bounds | None:
