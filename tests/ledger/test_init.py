@@ -51,21 +51,19 @@ def test_init_on_a_path_that_holds_a_graph_refuses(path):
     assert people(store) == ["ada"]
 
 
-def test_init_does_not_touch_files_of_another_origin(path):
+@pytest.mark.parametrize("name", ["nodes/cluster.yaml", "people.jsonl", ".hidden"])
+def test_init_refuses_a_place_that_holds_anything_and_touches_nothing(path, name):
     objects = open_objects(parse_root(path))
-    objects.put("nodes/cluster.yaml", b"ours")
-    with pytest.raises(BadRequest, match="is not empty: nodes would be used"):
+    objects.put(name, b"ours")
+    before = everything_at(path)
+    with pytest.raises(BadRequest, match=f"is not empty: it holds {name.split('/')[0]}. A graph has its directory"):
         create_store(path, SCHEMA)
-    left = [entry.path for entry in objects.list("") if not entry.path.startswith(f"{LOCKS_DIRECTORY}/")]
-    assert left == ["nodes/cluster.yaml"]
-    assert objects.get("nodes/cluster.yaml")[0] == b"ours"
+    assert everything_at(path) == before
+    assert objects.get(name)[0] == b"ours"
 
 
-def test_init_beside_other_files_is_fine(path):
-    objects = open_objects(parse_root(path))
-    objects.put("people.jsonl", b"{}")
-    create_store(path, SCHEMA)
-    assert objects.get("people.jsonl")[0] == b"{}"
+def test_init_takes_an_empty_directory(tmp_path):
+    create_store(tmp_path, SCHEMA).close()
 
 
 def test_a_schema_that_does_not_compile_makes_nothing(path):

@@ -52,7 +52,7 @@ def history(path: Path) -> Graph:
 
 
 def state(g: Graph, tmp_path: Path) -> bytes:
-    g.export(tmp_path / "state.jsonl", engine="local")
+    g.export(tmp_path / "state.jsonl", engine="local", overwrite=True)
     return (tmp_path / "state.jsonl").read_bytes()
 
 

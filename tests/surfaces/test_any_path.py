@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
+from omnigraph.errors import Conflict
 from omnigraph.storage.objects import open_objects
 from omnigraph.storage.uri import Root, Scheme, parse_root
 
@@ -111,3 +112,8 @@ def test_an_object_with_a_wildcard_in_its_name_is_that_object(s3_uri: Callable[[
         assert keys(graph) == ["a", "b"]
         graph.export(f"{prefix}/out/é ?#%20.jsonl")
         assert objects.exists("out/é ?#%20.jsonl")
+        with pytest.raises(Conflict, match="--overwrite"):
+            graph.export(f"{prefix}/out/é ?#%20.jsonl")
+        with pytest.raises(Conflict, match="--overwrite"):
+            graph.export(f"{prefix}/out", format="parquet")
+        graph.export(f"{prefix}/out/é ?#%20.jsonl", overwrite=True)

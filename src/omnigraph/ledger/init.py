@@ -50,13 +50,16 @@ def init_graph(root: Root, schema_source: str, *, actor: str | None = None) -> N
     catalog = compile_schema(schema_source)
     objects, tables = open_objects(root), TableStore(root)
     _refuse_graph(root, objects, tables)
+    # Before the lease, which leaves its file: what is not ours is not touched at all.
+    _refuse_others(root, objects, tables)
     _make_directory(root)
     times = LeaseTimes(settings().lease_seconds, settings().lease_renewal_seconds)
     # The lease of an init that died on an object store has to run out first; a lock on local disk is free at once.
     wait = settings().lease_wait_seconds + (0.0 if root.is_local else times.lease_seconds)
     with Leases(root, objects, times).acquire(INIT_LEASE, f"init {ULID()}", wait=wait):
         _refuse_graph(root, objects, tables)
-        _clear_leftovers(root, objects)
+        _refuse_others(root, objects, tables)
+        _clear_leftovers(objects)
         objects.put(INIT_MARKER, orjson.dumps({"started_at": time.time_ns() // 1000}))
         failpoint("init.marked")
         _make(objects, tables, schema_source, catalog, actor)
@@ -87,16 +90,23 @@ def _refuse_graph(root: Root, objects: ObjectStore, tables: TableStore) -> None:
         raise BadRequest(f"there is a graph at {root.uri} already: open it, or choose another path", uri=root.uri)
 
 
-def _clear_leftovers(root: Root, objects: ObjectStore) -> None:
+def _refuse_others(root: Root, objects: ObjectStore, tables: TableStore) -> None:
+    """A graph has its directory for itself. What an `init` left that died is told by its marker."""
+    strange = [name for name in objects.names() if name != LOCKS_DIRECTORY]
+    if not strange or not _marker_is_missing(objects):
+        return
+    # Another init may have come to its end since the last look.
+    _refuse_graph(root, objects, tables)
+    more = f" and {len(strange) - 3} more" if len(strange) > 3 else ""
+    raise BadRequest(
+        f"{root.uri} is not empty: it holds {', '.join(strange[:3])}{more}. A graph has its directory for itself: "
+        "choose another path, such as one below it",
+        uri=root.uri,
+    )
+
+
+def _clear_leftovers(objects: ObjectStore) -> None:
     if _marker_is_missing(objects):
-        strange = [name for name in objects.names() if name != LOCKS_DIRECTORY]
-        if strange:
-            more = f" and {len(strange) - 3} more" if len(strange) > 3 else ""
-            raise BadRequest(
-                f"{root.uri} is not empty: it holds {', '.join(strange[:3])}{more}. A graph has its directory for "
-                "itself: choose another path, such as one below it",
-                uri=root.uri,
-            )
         return
     objects.delete(CURRENT_SOURCE)
     for name in OWN_NAMES:

@@ -6,7 +6,7 @@ import os
 
 from omnigraph.errors import BadRequest, Conflict
 from omnigraph.storage.objects import open_objects
-from omnigraph.storage.uri import Scheme, parse_root
+from omnigraph.storage.uri import Root, Scheme, parse_root
 
 
 def refuse_occupied(path: str, *, as_file: bool, overwrite: bool) -> None:
@@ -15,7 +15,10 @@ def refuse_occupied(path: str, *, as_file: bool, overwrite: bool) -> None:
         return
     root = parse_root(path)
     if root.scheme is not Scheme.LOCAL:
-        if not overwrite and open_objects(root).exists(""):
+        # An object of that name, or anything below it.
+        directory, _, name = root.path.rpartition("/")
+        parent = Root(root.scheme, directory) if directory else root
+        if not overwrite and open_objects(parent).exists(name if directory else ""):
             raise _occupied(path)
         return
     if as_file and os.path.isdir(root.path):
