@@ -62,6 +62,13 @@ def settings_page() -> str:
     for field in dataclasses.fields(config.Settings):
         reason = " ".join(reasons.get(field.name, "").split())
         out.append(f"| `{field.metadata['variable']}` | {_default(field.default)} | {reason} |")
+    out += ["", "## Who, where and with what", "", "| variable | meaning |", "|---|---|"]
+    out += [f"| `{variable}` | {meaning} |" for variable, meaning in config.OTHER_VARIABLES.items()]
+    out += [
+        "",
+        "A flag of a command wins over its variable. `--debug`, anywhere on a command line, shows the traceback of an "
+        "error instead of one paragraph.",
+    ]
     return "\n".join(out) + "\n"
 
 

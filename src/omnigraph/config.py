@@ -149,6 +149,18 @@ class Settings:
     """Bytes that one query may hold before it is refused as over its limit."""
 
 
+OTHER_VARIABLES: Final[Mapping[str, str]] = {
+    "OMNIGRAPH_STORE": "The graph of a command that is given no URI, as `--store` would name it.",
+    "OMNIGRAPH_ACTOR": "The actor that commits of the command line are recorded for, as `--as` would name it.",
+    "OMNIGRAPH_SPARK_MASTER": "The Spark master of a session that is built here: `local[*]` when nothing is set.",
+    "OMNIGRAPH_SPARK_CONF": "Settings of a session that is built here: `spark.a=1,spark.b=2`.",
+    "PYSPARK_PYTHON": "The Python of Spark workers on a cluster; on a local master they run the driver's.",
+    "OMNIGRAPH_FAILPOINTS": "For tests: makes a crash happen at a named place, on the command line too.",
+    "AWS_*": "Endpoint, region and credentials of `s3://`, as every other program reads them.",
+}
+"""Variables that are no numbers to turn, each read where it is needed."""
+
+
 def read_settings(environment: Mapping[str, str]) -> Settings:
     """The settings that an environment describes; a value that makes no sense is an error that names its variable."""
     values: dict[str, Any] = {}
