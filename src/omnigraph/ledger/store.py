@@ -152,7 +152,10 @@ def _stamp(store: GraphStore, *, known_to_exist: bool) -> int:
     Graphs from before the ref objects have a manifest of an older stamp. A manifest of today's without the ref object
     of `main` is what an `init` left that died, or is still at work: no graph.
     """
-    nothing = NotFound(f"there is no graph at {store.uri}; make one with `omnigraph init`", uri=store.uri)
+    advice = "; make one with `omnigraph init`"
+    if store.root.is_local and os.path.isfile(store.uri):
+        advice = ": it is a file, and a graph is a directory"
+    nothing = NotFound(f"there is no graph at {store.uri}{advice}", uri=store.uri)
     try:
         stamp = read_stamp(store.tables.schema(store.tables.head(MANIFEST)))
     except TableNotFound:

@@ -10,7 +10,7 @@ from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import Conflict, NotFound
 from omnigraph.ledger.branches import by
 from omnigraph.ledger.held_history import history_held, refuse_removed
-from omnigraph.ledger.names import check_branch_name, refuse_system_name
+from omnigraph.ledger.names import check_tag_name, refuse_system_name
 from omnigraph.ledger.refs import TagRef
 from omnigraph.ledger.snapshots import Target
 
@@ -31,7 +31,8 @@ class Tags:
     def create(self, name: str, target: Target = None, *, actor: str | None = None) -> TagRef:
         """Name the commit of a target: a branch, a commit, another tag; by default the head of the handle's branch."""
         self._store.refuse_if_read_only("tag create")
-        check_branch_name(name, "tag create")
+        refuse_system_name(name, "tag create")
+        check_tag_name(name, "tag create")
         if self._store.refs.get(name) is not None:
             raise Conflict(f"tag create: there is a branch `{name}`; a name can stand for one thing only", tag=name)
         with history_held(self._store, f"tag create {name}"):

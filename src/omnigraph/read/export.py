@@ -10,6 +10,7 @@ import base64
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet
 
-from omnigraph.errors import BadRequest
+from omnigraph.errors import BadRequest, StorageError, StorageKind
 from omnigraph.ledger.snapshots import find_type, table_of
 from omnigraph.schema.catalog import EdgeType, GraphType
 from omnigraph.schema.types import ListType, PropertyType, Scalar, ScalarType, VectorType
@@ -221,14 +222,21 @@ def _store_file(target: str, write: Callable[[Any], None]) -> None:
     root = parse_root(target)
     if root.scheme is Scheme.LOCAL:
         path = Path(root.path)
-        path.parent.mkdir(parents=True, exist_ok=True)
         aside = path.with_name(f".{path.name}.{os.getpid()}.partial")
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             with aside.open("wb", buffering=1 << 20) as file:
                 write(file)
             aside.replace(path)
+        except OSError as error:
+            raise StorageError(
+                f"export: {target} cannot be written ({error.strerror or error}): choose another path, or check "
+                "permissions and space",
+                StorageKind.PERMANENT,
+            ) from error
         finally:
-            aside.unlink(missing_ok=True)
+            with suppress(OSError):
+                aside.unlink()
         return
     from omnigraph.storage.objects import open_objects
 

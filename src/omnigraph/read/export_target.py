@@ -13,6 +13,9 @@ def refuse_occupied(path: str, *, as_file: bool, overwrite: bool) -> None:
     """Refuse a target that cannot take the export: JSON lines go to a file, everything else to a directory."""
     if path == "-":
         return
+    scheme, separator, _ = path.partition("://")
+    if separator and scheme.lower() not in ("file", "s3", "s3a", "memory"):
+        raise BadRequest(f"export: {path}: files are written to a local path, file:// or s3://, not to {scheme}://")
     root = parse_root(path)
     if root.scheme is not Scheme.LOCAL:
         # An object of that name, or anything below it.
