@@ -178,6 +178,33 @@ def test_orphaned_forks_go_after_the_grace_period_and_live_ones_stay(store: Grap
     assert people(store, branch="review") == {"ada": 1, "bob": 2}
 
 
+def test_what_went_and_what_could_not_go_is_logged(
+    store: GraphStore, no_grace: None, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history(store)
+    _, name = orphan(store)
+    with caplog.at_level("INFO", "omnigraph"):
+        cleanup(store, keep_versions=3, confirm=True, actor="act-ada")
+        create_branch(store, "review")
+        delete_branch(store, "review", actor="act-bob")
+        Tags(store, "main", "act-cy").create("v1")
+        Tags(store, "main", "act-cy").delete("v1")
+    told = caplog.text
+    assert f"{PERSON}: reclaimed 1 forks of ['{name}']" in told
+    assert f"cleanup for act-ada: {PERSON}: 1 forks, " in told
+    assert "branch review was deleted by act-bob" in told
+    assert "tag v1 was deleted by act-cy" in told
+    caplog.clear()
+    history(store)
+
+    def refuse(*_: object) -> int:
+        raise OSError("the disk is on fire")
+
+    monkeypatch.setattr(store.tables, "remove_versions", refuse)
+    assert cleanup(store, keep_versions=3, confirm=True).failed
+    assert f"cleanup: {PERSON}: something stays: the disk is on fire" in caplog.text
+
+
 def test_children_go_before_their_parents(store: GraphStore, no_grace: None) -> None:
     put(store, ada=1)
     location, parent = orphan(store)

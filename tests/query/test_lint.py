@@ -86,6 +86,18 @@ def test_L201_points_into_the_interface_that_declares_the_property() -> None:
     assert (age.diagnostic.span.line, age.diagnostic.span.column) == (2, 18)
 
 
+def test_L201_is_told_once_for_a_property_of_an_interface_and_not_at_all_without_updates() -> None:
+    schema = "interface Aged {\n    age: I32?\n}\n" + "".join(
+        f"node N{number} implements Aged {{\n    k: String @key\n}}\n" for number in range(4)
+    )
+    schema += "node Other {\n    k: String @key\n    note: String?\n}\n"
+    reads = {"a.gq": "query q { match { $n: N1 } return { $n.k } }"}
+    assert lint(schema, reads).findings == ()
+    update = "query u($n: String) { update Other set { note: $n } where true }"
+    report = lint(schema, {**reads, "b.gq": update})
+    assert [f.diagnostic.message for f in report.findings] == ["`N0.age` is nullable and no update sets it"]
+
+
 def test_L201_waits_until_every_mutation_can_be_read() -> None:
     broken = UPDATE.replace("Person", "Persn")
     assert [f.diagnostic.code for f in lint(SMALL, {"a.gq": broken}).findings] == ["T10"]
