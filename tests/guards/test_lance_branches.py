@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from urllib.parse import quote
 
 import lance
+import pyarrow as pa
 import pytest
+from lance.fragment import write_fragments
 
 from tests.guards.conftest import NewTable, append_of, commit, ids
 
@@ -73,3 +76,23 @@ def test_forks_refer_to_their_parent_by_absolute_path(new_table: NewTable, tmp_p
     assert lance.dataset(str(moved)).count_rows() == 1
     with pytest.raises(Exception, match=r"(?i)not found|no such"):
         lance.dataset(f"{moved}/tree/f-1").to_table()
+
+
+def test_a_local_path_with_other_characters_needs_an_address_of_another_kind(tmp_path: Path) -> None:
+    """Why `Root.child` gives Lance `file-object-store://` there: a plain path leaves an encoded directory beside it."""
+    rows = pa.table({"id": ["a"]})
+    plain, other = tmp_path / "é", tmp_path / "ü"
+    lance.write_dataset(rows, str(plain)).create_branch("f-1")
+    lance.write_dataset(rows, f"file-object-store://{quote(str(other))}").create_branch("f-1")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["%C3%A9", "é", "ü"])
+
+
+def test_below_a_question_mark_lance_does_not_find_its_own_branches(tmp_path: Path) -> None:
+    """Why `storage.cloned_forks` exists: when this fails, Lance has mended it, and the module can go."""
+    address = f"file-object-store://{quote(str(tmp_path / 'a?b'))}"
+    lance.write_dataset(pa.table({"id": ["a"]}), address).create_branch("f-1")
+    branch = lance.dataset(f"{address}/tree/f-1")
+    with pytest.raises(ValueError, match="root location of branch"):
+        write_fragments(pa.table({"id": ["b"]}), branch)
+    with pytest.raises(OSError, match="root location of branch"):
+        branch.create_branch("f-2")
