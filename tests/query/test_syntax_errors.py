@@ -144,6 +144,11 @@ CASES: list[tuple[str, str, str | None]] = [
         "a property is written `$x.age`",
     ),
     (
+        "query q { match { $p: P $p.status = ⟦running⟧ } return { $p } }",
+        "unexpected `running` in a match block",
+        'write "running" for a string or a value of an enum, or `$x.running` for a property',
+    ),
+    (
         "query q($p: String) { match { ⟦$p⟧ knows $f } return { $f } }",
         "`$p` is a parameter and cannot be an end of an edge",
         "bind a variable of another name",

@@ -197,7 +197,7 @@ def _bare_names(clauses: Sequence[syntax.Clause]) -> list[Diagnostic]:
         elif isinstance(clause, syntax.FilterClause):
             name = _first_reference(clause.expression)
             if name is not None:
-                return [bare_name(name, clauses[index - 1] if index else None)]
+                return [bare_name(name, clause, clauses[index - 1] if index else None)]
     return []
 
 

@@ -83,8 +83,8 @@ def parameter_as_end(variable: str, span: Span) -> Diagnostic:
     return Diagnostic("Q000", message, span, hint="bind a variable of another name")
 
 
-def bare_name(name: syntax.Reference, before: syntax.Clause | None) -> Diagnostic:
-    """The finding for a name on its own in a match block; `before` is the clause before it."""
+def bare_name(name: syntax.Reference, clause: syntax.FilterClause, before: syntax.Clause | None) -> Diagnostic:
+    """The finding for a name on its own in a filter; `before` is the clause before that."""
     hint = _FOREIGN_WORDS.get(name.name.lower())
     if hint is None and name.name not in KEYWORDS:
         hint = did_you_mean(name.name, KEYWORDS)
@@ -93,7 +93,10 @@ def bare_name(name: syntax.Reference, before: syntax.Clause | None) -> Diagnosti
             return parameter_as_end(f"${variable}", before.span)
         case syntax.FilterClause(syntax.Not(syntax.Variable(variable))):
             hint = f"write `not {{ ${variable} {name.name} … }}`"
-    hint = hint or f'write "{name.name}" for a string or a value of an enum, or `$x.{name.name}` for a property'
+    if hint is None and name.span.start > clause.span.start:
+        # On the right of a comparison it is more likely a value than a property.
+        hint = f'write "{name.name}" for a string or a value of an enum, or `$x.{name.name}` for a property'
+    hint = hint or f"a property is written `$x.{name.name}`"
     return Diagnostic("Q000", f"unexpected `{name.name}` in a match block", name.span, hint=hint)
 
 
