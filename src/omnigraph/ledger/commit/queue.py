@@ -149,7 +149,7 @@ class WriteQueue:
         self._contended[branch] = CONTENDED_WRITES
 
     def is_contended(self, branch: str) -> bool:
-        """Whether writers of other processes are at work on a branch, as far as is known. To be asked once per write."""
+        """Whether writers of other processes are at work on a branch, as far as is known; asked once per write."""
         left = self._contended.get(branch, 0)
         if left:
             self._contended[branch] = left - 1
