@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
-from omnigraph.ledger.store import GraphStore, open_store
+import pytest
+from benchmarks.slow_store import SlowStore
+
+from omnigraph.ledger.branches.branches import create_branch
+from omnigraph.ledger.store import GraphStore, create_store, open_store
 from omnigraph.write.load.load import load
 from omnigraph.write.mutate.mutate import mutate
 from tests.ledger.graphs import counted
-from tests.write.graphs import fill, person
+from tests.write.graphs import SCHEMA, fill, person
 
 INSERT = "query q($s: String) { insert Person { slug: $s } }"
 LINK = 'query q($a: String) { insert Knows { from: $a, to: "p0" } }'
@@ -32,6 +37,45 @@ def test_a_one_row_insert_makes_one_table_commit_one_publish_and_one_write_of_th
     assert puts == 1, "the sidecar"
     assert calls["object delete"] == 1, "the sidecar"
     assert calls["object list"] == 1, "the look for unfinished writes"
+
+
+UPDATE = 'query q($a: I32) { update Person set { age: $a } where slug = "p0" }'
+DELETE = "query q($s: String) { delete Person where slug = $s }"
+SMALL_WRITES = [(INSERT, {"s": "new"}), (UPDATE, {"a": 5}), (DELETE, {"s": "new"})]
+
+
+@pytest.mark.parametrize("branch", ["main", "review"])
+def test_what_an_insert_an_update_and_a_delete_cost(store: GraphStore, branch: str):
+    """The floor is three commits; what comes on top is counted, so that nobody adds to it unnoticed."""
+    fill(store, person("p0"), person("p1"))
+    if branch != "main":
+        create_branch(store, branch)
+    mutate(store, INSERT, params={"s": "warm"}, branch=branch)
+    location = store.snapshot(branch=branch).pin("node:Person").location
+    for query, params in SMALL_WRITES:
+        with counted(store) as calls:
+            mutate(store, query, params=params, branch=branch)
+        commits = {name: count for name, count in calls.items() if name.startswith("commit ")}
+        assert commits == {f"commit {location}": 1, "commit __manifest": 1, "commit _graph_commits.lance": 1}, query
+        objects = {name.removeprefix("object "): n for name, n in calls.items() if name.startswith("object ")}
+        assert objects == {"list": 1, "get": 5, "put_if_absent": 1, "delete": 1}, query
+        assert calls["open"] == 0, query
+
+
+@pytest.mark.s3
+def test_the_requests_of_small_writes_on_an_object_store(s3_server: str, s3_uri: Callable[[], str]):
+    store_of = SlowStore(s3_server, 0.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", store_of.endpoint)
+        with create_store(s3_uri(), SCHEMA) as store:
+            fill(store, person("p0"), person("p1"))
+            mutate(store, INSERT, params={"s": "warm"})
+            mutate(store, UPDATE, params={"a": 1})
+            for (query, params), most in zip(SMALL_WRITES, (32, 34, 31)):
+                store_of.reset()
+                mutate(store, query, params=params)
+                assert sum(store_of.requests.values()) <= most, (query, store_of.paths)
+    store_of.close()
 
 
 def test_the_cost_does_not_grow_with_the_history(store: GraphStore):

@@ -2,9 +2,9 @@
 
 Run again on a fresh snapshot, a mutation or a merging load means the same as run after the other writer. So a write
 that lost a race to another process is prepared again, after a pause of random length, and from the third time on with
-the commit window held: then nobody can come between. An overwrite, and a write with `if_commit`, was meant for the
-state its author saw and reports the conflict. A conflict with commits that changed no data is nobody's business and is
-always prepared again.
+the commit window held: then nobody can come between. The next few small writes hold it from the start. An overwrite,
+and a write with `if_commit`, was meant for the state its author saw and reports the conflict. A conflict with commits
+that changed no data is nobody's business and is always prepared again.
 """
 
 from __future__ import annotations
@@ -169,6 +169,20 @@ class _Patience:
     lost: int = 0
 
 
+class _Touched:
+    """A `prepare` that remembers which tables it touched: what the write waits for before it is prepared again."""
+
+    def __init__(self, prepare: Prepare) -> None:
+        self._prepare = prepare
+        self.footprint = EVERYTHING
+
+    def __call__(self, snapshot: Snapshot, session: WriteSession) -> WriteIntent | None:
+        intent = self._prepare(snapshot, session)
+        if intent is not None:
+            self.footprint = Footprint(intent.published_keys, intent.reads)
+        return intent
+
+
 def run_write(
     store: GraphParts,
     branch_name: str,
@@ -200,11 +214,14 @@ def run_write(
         name = f"{WRITER_LEASE_PREFIX}{ULID()}"
         lease = held.enter_context(store.leases.acquire(name, f"{operation} on branch `{branch_name}`"))
         failpoint("write.leased")
+        touched = _Touched(prepare)
         patience = _Patience(DATA_ATTEMPTS, LAYOUT_ATTEMPTS)
+        if footprint is not None and store.queue.is_contended(branch_name):
+            patience.lost = HOLD_AFTER
         surface = retry is RetryPolicy.SURFACE or if_commit is not None
         for attempt in count():
             if attempt == 1 and footprint is None and not holds_schema_lock:
-                held.enter_context(store.queue.turn(branch_name, EVERYTHING))
+                held.enter_context(store.queue.turn(branch_name, touched.footprint))
             try:
                 with ExitStack() as window_held:
                     branch = store.branch(branch_name, operation)
@@ -212,11 +229,12 @@ def run_write(
                     if patience.lost >= HOLD_AFTER:
                         keys = store.manifest.read(branch).tables.keys()
                         window = window_held.enter_context(store.windows.enter(branch, keys))
-                    return _attempt(store, branch, prepare, actor, if_commit, lease.name, window)
+                    return _attempt(store, branch, touched, actor, if_commit, lease.name, window)
             except TakenOver as lost:
                 return settle(store, lost.sidecar, lost.cause)
             except (Conflict, RecoveryRequired) as failure:
                 _prepare_again_or_raise(store, failure, surface, patience)
+                store.queue.note_lost(branch_name)
             time.sleep(random.uniform(0.0, 0.005) * min(attempt + 1, 8))
     raise AssertionError("unreachable")
 

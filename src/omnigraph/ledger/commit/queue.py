@@ -41,6 +41,10 @@ class Footprint:
 
 EVERYTHING = Footprint(None)
 
+CONTENDED_WRITES = 16
+"""So many writes after a lost race are prepared with the commit window held from the start, and then it is tried
+without again."""
+
 
 class _State(Enum):
     WAITING = "waiting"
@@ -138,6 +142,18 @@ class WriteQueue:
 
     def __init__(self, graph: str) -> None:
         self._graph = graph
+        self._contended: dict[str, int] = {}
+
+    def note_lost(self, branch: str) -> None:
+        """A writer of another process came first: the next writes had better not leave it the chance."""
+        self._contended[branch] = CONTENDED_WRITES
+
+    def is_contended(self, branch: str) -> bool:
+        """Whether writers of other processes are at work on a branch, as far as is known; asked once per write."""
+        left = self._contended.get(branch, 0)
+        if left:
+            self._contended[branch] = left - 1
+        return left > 0
 
     @contextmanager
     def turn(self, branch: str, footprint: Footprint) -> Iterator[Turn]:

@@ -41,7 +41,7 @@ def try_lock(path: Path, wait: float = 0.0) -> int | None:
             if time.monotonic() >= deadline:
                 return None
             time.sleep(pause)
-            pause = min(pause * 2, 0.05)
+            pause = min(pause * 2, 0.008)
             continue
         except BaseException:
             _close(descriptor)

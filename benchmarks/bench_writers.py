@@ -1,0 +1,255 @@
+"""Many writers at once: throughput and waits as writers are added, combined commits, reads beside them, a far store.
+
+python -m benchmarks.bench_writers [--quick]
+
+Ratios are throughputs against one writer on the same machine in the same run, measured in turns.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+
+import omnigraph as og
+from benchmarks.harness import Row
+from benchmarks.slow_store import slow_store
+
+TYPES = 8
+SCHEMA = "".join(f"node T{n} {{ slug: String @key age: I32? }}\n" for n in range(TYPES)) + "edge E: T0 -> T1\n"
+READ = 'query q() { match { $p: T0 { slug: "first" } } return { $p.age } }'
+SET = 'query q($a: I32) { update T0 set { age: $a } where slug = "first" }'
+LATENCY = 0.02
+GOAL = "at least 0.9 of one writer, p99 at most 2 fair shares"
+_numbers = count()
+
+
+def insert(table: int) -> str:
+    """The insert of one row into one of the tables."""
+    return f"query q($s: String) {{ insert T{table} {{ slug: $s, age: 7 }} }}"
+
+
+def put(graph: og.Graph, writer: int, spread: bool) -> None:
+    """One write of one of several writers, to the one table or to a table of its own."""
+    graph.mutate(insert(writer % TYPES if spread else 0), s=f"{writer}-{next(_numbers)}")
+
+
+class Figures:
+    """How long each of many writes took, and all of them together."""
+
+    def __init__(self, seconds: float, waits: list[float], errors: int = 0) -> None:
+        self.rate = len(waits) / seconds
+        self.errors = errors
+        self.p99 = statistics.quantiles(waits, n=100)[98] if len(waits) > 1 else waits[0]
+
+
+def threads(writers: int, writes: int, work: Callable[[int], None]) -> Figures:
+    """So many threads that write as fast as they can, `writes` in all."""
+    waits: list[float] = []
+    errors: list[Exception] = []
+    start = threading.Barrier(writers + 1)
+
+    def one(number: int) -> None:
+        start.wait()
+        for _ in range(max(1, writes // writers)):
+            began = time.perf_counter()
+            try:
+                work(number)
+            except Exception as error:
+                errors.append(error)
+            waits.append(time.perf_counter() - began)
+
+    running = [threading.Thread(target=one, args=(number,)) for number in range(writers)]
+    for thread in running:
+        thread.start()
+    start.wait()
+    began = time.perf_counter()
+    for thread in running:
+        thread.join()
+    return Figures(time.perf_counter() - began, waits, len(errors))
+
+
+def processes(uri: str, writers: int, writes: int, spread: bool) -> Figures:
+    """So many processes that write as fast as they can."""
+    command = [sys.executable, "-m", "benchmarks.bench_writers", uri, str(writes // writers), str(int(spread))]
+    with ExitStack() as stack:
+        children = [
+            stack.enter_context(
+                subprocess.Popen([*command, str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            )
+            for n in range(writers)
+        ]
+        for child in children:
+            assert child.stdout is not None
+            child.stdout.readline()
+        began = time.perf_counter()
+        for child in children:
+            assert child.stdin is not None
+            child.stdin.write("go\n")
+            child.stdin.flush()
+        answers = [json.loads(child.stdout.readline()) for child in children if child.stdout is not None]
+        seconds = time.perf_counter() - began
+    return Figures(seconds, [wait for waits, _ in answers for wait in waits], sum(errors for _, errors in answers))
+
+
+def run(writes: int = 192, rounds: int = 3) -> list[Row]:
+    """Every row, each the median of some rounds that are run in turns with the single writer."""
+    with tempfile.TemporaryDirectory() as directory:
+        return [
+            *_throughput(Path(directory), writes, rounds),
+            *_updates(Path(directory)),
+            *_far(),
+            *_reads(Path(directory)),
+        ]
+
+
+def _throughput(directory: Path, writes: int, rounds: int) -> list[Row]:
+    uri = str(directory / "writers")
+    og.init(uri, schema=SCHEMA).close()
+    cases: list[tuple[str, int, Callable[[], Figures], str]] = []
+    with og.open(uri) as graph, og.open(uri, combine=True) as combining:
+
+        def single() -> Figures:
+            return threads(1, writes // 3, lambda n: put(graph, n, False))
+
+        for spread in (False, True):
+            where = "different tables" if spread else "one table"
+            cases += [
+                (
+                    f"{writers} threads, {where}",
+                    writers,
+                    lambda w=writers, s=spread: threads(w, writes, lambda n: put(graph, n, s)),  # type: ignore[misc]
+                    GOAL,
+                )
+                for writers in (8, 32)
+            ]
+            four = lambda s=spread: processes(uri, 4, writes // 2, s)  # type: ignore[misc]  # noqa: E731
+            cases.append((f"4 processes, {where}", 4, four, GOAL))
+        cases.append(
+            (
+                "32 threads, one table, combined",
+                32,
+                lambda: threads(32, 4 * writes, lambda n: put(combining, n, False)),
+                "at least 10 times one writer",
+            )
+        )
+        single()
+        rows = []
+        for name, writers, work, goal in cases:
+            found, alone = [], []
+            for _ in range(rounds):
+                alone.append(single())
+                found.append(work())
+            rows.append(_row(name, writers, found, alone, goal))
+        return rows
+
+
+def _row(name: str, writers: int, found: list[Figures], alone: list[Figures], goal: str) -> Row:
+    rates = [figures.rate for figures in found]
+    one = statistics.median(figures.rate for figures in alone)
+    rate = statistics.median(rates)
+    fair = statistics.median(figures.p99 * figures.rate / writers for figures in found)
+    errors = sum(figures.errors for figures in found)
+    told = f"{name}: p99 {fair:.1f} fair shares, {errors} errors"
+    return Row(told, rate, one, rate / one, goal, (max(rates) - min(rates)) / rate, unit="writes/s")
+
+
+def _updates(directory: Path) -> list[Row]:
+    """Eight threads update one row: none is refused, and the last one stands."""
+    with og.init(directory / "updates", schema=SCHEMA) as graph:
+        graph.mutate(insert(0), s="first")
+        before = len(graph.log())
+        figures = threads(8, 64, lambda _: None if graph.mutate(SET, a=next(_numbers)).commit else 1 / 0)  # type: ignore[arg-type]
+        commits = len([commit for commit in graph.log() if commit.changes_data]) - before
+    told = f"updates of one row by 8 threads: {figures.errors} refused, {64 - figures.errors - commits} lost"
+    return [Row(told, figures.rate, None, None, "none lost, none refused", unit="writes/s")]
+
+
+def _reads(directory: Path) -> list[Row]:
+    """The slowest point reads beside 32 writers against those alone."""
+    with og.init(directory / "reads", schema=SCHEMA) as graph:
+        graph.mutate(insert(0), s="first")
+
+        def reads(number: int) -> float:
+            times = []
+            for _ in range(number):
+                began = time.perf_counter()
+                graph.query(READ).rows()
+                times.append(time.perf_counter() - began)
+            return statistics.quantiles(times, n=100)[98]
+
+        reads(50)
+        alone = reads(300)
+        stop = threading.Event()
+
+        def write(number: int) -> None:
+            while not stop.is_set():
+                put(graph, number, False)
+
+        writers = [threading.Thread(target=write, args=(number,)) for number in range(32)]
+        for writer in writers:
+            writer.start()
+        beside = reads(300)
+        stop.set()
+        for writer in writers:
+            writer.join()
+    return [Row("p99 of a point read beside 32 writers", beside, alone, beside / alone, "within 3 times of alone")]
+
+
+def _far() -> list[Row]:
+    """A one-row insert and update on a store that is 20 ms away, and how many requests they make."""
+    rows = []
+    with slow_store(0.0) as store, og.init("s3://graphs/far", schema=SCHEMA) as graph:
+        for number in range(4):
+            graph.mutate(insert(0), s="first" if not number else f"warm-{number}")
+        store.delay = LATENCY
+        for name, work in (
+            ("insert", lambda: put(graph, 0, False)),
+            ("update by key", lambda: graph.mutate(SET, a=next(_numbers))),
+        ):
+            store.reset()
+            times = []
+            for _ in range(5):
+                began = time.perf_counter()
+                work()
+                times.append(time.perf_counter() - began)
+            seconds = statistics.median(times)
+            requests = sum(store.requests.values()) / 5
+            told = f"{name} on a store 20 ms away: {requests:.0f} requests, {seconds / LATENCY:.0f} round trips"
+            rows.append(Row(told, seconds, None, None, "12 round trips are bare commits"))
+        store.delay = 0.0
+    return rows
+
+
+def _child(uri: str, writes: int, spread: bool, number: int) -> None:
+    waits: list[float] = []
+    errors = 0
+    with og.open(uri) as graph:
+        print("ready", flush=True)
+        sys.stdin.readline()
+        for step in range(writes):
+            began = time.perf_counter()
+            try:
+                slug = f"process-{number}-{time.time_ns()}-{step}"
+                graph.mutate(insert(number % TYPES if spread else 0), s=slug)
+            except og.errors.OmniGraphError:
+                errors += 1
+            waits.append(time.perf_counter() - began)
+        print(json.dumps([waits, errors]), flush=True)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 2:
+        _child(sys.argv[1], int(sys.argv[2]), bool(int(sys.argv[3])), int(sys.argv[4]))
+    else:
+        from benchmarks.harness import markdown
+
+        print(markdown(run(64, 1) if "--quick" in sys.argv else run()))
