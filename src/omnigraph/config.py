@@ -117,6 +117,13 @@ class Settings:
     lease_wait_seconds: float = _from_environment(20.0, "OMNIGRAPH_LEASE_WAIT_SECONDS", parse_duration)
     """How long a writer or maintenance waits for somebody alive before it gives up with a retryable error."""
 
+    checksums: str = _from_environment("local", "OMNIGRAPH_CHECKSUMS", _choice("local", "all", "off"))
+    """Where commits record checksums of the files they publish: on `local` disk, on `all` stores, or nowhere (`off`).
+    An object store checks what it keeps by itself, and reading a file back would cost a request."""
+
+    check_files: str = _from_environment("off", "OMNIGRAPH_CHECK_FILES", _choice("off", "all"))
+    """`all` compares each file with its recorded checksum before it is first read in a process."""
+
     engine: str = _from_environment("auto", "OMNIGRAPH_ENGINE", _choice("auto", "local", "spark"))
     """Which engine runs bulk work; `auto` decides by size, against the two thresholds below."""
 

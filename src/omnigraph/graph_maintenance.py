@@ -97,11 +97,14 @@ class Maintenance:
         age = _seconds(older_than) if isinstance(older_than, str) else older_than
         return cleanup(self._store, keep_versions=keep_versions, older_than=age, confirm=confirm, force=force)
 
-    def verify(self) -> VerifyReport:
-        """Read everything and check it: pins, row counts, ids, endpoints, history, leftovers. Changes nothing."""
+    def verify(self, *, deep: bool = False) -> VerifyReport:
+        """Read everything and check it: pins, row counts, ids, endpoints, history, leftovers. Changes nothing.
+
+        `deep` also compares every file with the checksum that its commit recorded.
+        """
         from omnigraph.maintain.verify import verify
 
-        return verify(self._store)
+        return verify(self._store, deep=deep)
 
     @property
     def tags(self) -> Tags:

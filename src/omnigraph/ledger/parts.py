@@ -8,6 +8,7 @@ share between threads.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from omnigraph.config import settings
 from omnigraph.diagnostics import did_you_mean
@@ -51,6 +52,7 @@ class GraphParts:
         self.schemas = SchemaStore(self.objects)
         self.manifest = Manifest(self.tables)
         self.commits = CommitLog(self.tables)
+        self.tables.files.expected = cache(lambda: self.commits.files())
         self.sidecars = Sidecars(self.objects)
         self.publish_marks = PublishMarks(self.objects)
         self.audit = RecoveryAudit(self.tables)

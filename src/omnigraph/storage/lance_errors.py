@@ -21,6 +21,10 @@ class TableExists(StorageError):
     """`create` met a table."""
 
 
+class FileDamaged(StorageError):
+    """A file of a table is not what was published. `path` in the details names it."""
+
+
 @contextmanager
 def lance_errors(doing: str, what: object) -> Iterator[None]:
     """Turn what Lance raises into our family, with what was being done and to what."""

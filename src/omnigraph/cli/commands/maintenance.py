@@ -205,13 +205,20 @@ def _show_cleanup(out: Output, result: CleanupResult) -> None:
         out.say(f"{result.commits_kept} commits stay readable")
 
 
-def verify(uri: Uri = None, store: Store = None, json: Json = False) -> None:
+def verify(
+    uri: Uri = None,
+    store: Store = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Also compare every file with the checksum that its commit recorded.")
+    ] = False,
+    json: Json = False,
+) -> None:
     """Read everything and check it. Changes nothing; exits with 1 when something is wrong."""
     import omnigraph as og
 
     out = Output(json=json)
     with og.open(graph_uri(uri, store), read_only=True) as graph:
-        report = graph.verify()
+        report = graph.verify(deep=deep)
     if json:
         out.document(report.to_json())
     else:

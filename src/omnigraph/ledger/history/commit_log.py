@@ -29,9 +29,10 @@ from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.history.dag import CommitGraph
 from omnigraph.ledger.history.dag import log as ordered_log
 from omnigraph.ledger.history.log_rows import COMMIT_COLUMNS, ID, LOG, SCHEMA, LogEntry, LoggedCommits, row_of
-from omnigraph.ledger.manifest.pins import Pins, decode_pins
+from omnigraph.ledger.manifest.pins import Pins, decode_files, decode_pins
 from omnigraph.ledger.values import GraphCommit
 from omnigraph.storage.lance_errors import TableNotFound
+from omnigraph.storage.objects.object_errors import is_passing
 from omnigraph.storage.reading.filters import is_in
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.values import TableVersion
@@ -72,8 +73,7 @@ def _log_errors() -> Iterator[None]:
     except LogDamaged:
         raise
     except (StorageError, zlib.error, ValueError, KeyError, TypeError, IndexError) as error:
-        passing = (StorageKind.TRANSIENT, StorageKind.CONFIGURATION)
-        if isinstance(error, StorageError) and error.storage_kind in passing:
+        if isinstance(error, StorageError) and is_passing(error):
             raise
         raise LogDamaged(
             f"the commit log {LOG} is damaged or gone ({error}). Branches can be read all the same; `omnigraph repair "
@@ -206,6 +206,15 @@ class CommitLog:
                 pins = decode_pins(stored[one], pins)
                 self._remember_pins(one, pins)
             return pins
+
+    def files(self) -> dict[str, str]:
+        """The checksums of all files that were ever published, as far as commits have recorded them."""
+        found: dict[str, str] = {}
+        with _log_errors():
+            for batch in self._tables.scan(self._tables.head(LOG), columns=["pins"]):
+                for data in batch["pins"].to_pylist():
+                    found |= decode_files(data) if data else {}
+        return found
 
     def overlay(self, entries: Sequence[LogEntry]) -> None:
         """Know commits that a read-only handle found missing in the log, without writing them."""

@@ -38,11 +38,13 @@ COMMIT_COLUMNS = tuple(name for name in SCHEMA.names if name != "pins")
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """A commit on its way into the log: with the pins of its snapshot and those of its first parent, when known."""
+    """A commit on its way into the log: with the pins of its snapshot and those of its first parent, when known, and
+    the checksums of the files that it added."""
 
     commit: GraphCommit
     pins: Pins | None
     parent_pins: Pins | None = None
+    files: Mapping[str, str] | None = None
 
 
 def row_of(entry: LogEntry, parent_depth: int | None) -> dict[str, Any]:
@@ -51,7 +53,7 @@ def row_of(entry: LogEntry, parent_depth: int | None) -> dict[str, Any]:
     if entry.pins is None:
         return row
     relative = entry.parent_pins is not None and parent_depth is not None and parent_depth + 1 < CHECKPOINT_EVERY
-    row["pins"] = encode_pins(entry.pins, entry.parent_pins if relative else None)
+    row["pins"] = encode_pins(entry.pins, entry.parent_pins if relative else None, entry.files)
     row["pins_depth"] = parent_depth + 1 if relative and parent_depth is not None else 0
     return row
 

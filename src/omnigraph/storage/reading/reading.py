@@ -46,7 +46,7 @@ def scan(
     the filter holds before the search takes its best rows, which is what callers mean. Without an `order_by` the order
     is that of the table's fragments.
     """
-    handle = handles.at(table)
+    handle = handles.readable(table)
     orderings = _orderings(order_by)
     names = list(columns) if columns is not None else None
     only_to_order: list[str] = []
@@ -85,7 +85,7 @@ def scan(
 
 def count(handles: Handles, table: TableVersion, filter: Filter | pc.Expression | None = None) -> int:
     """How many rows there are, or how many match. Without a filter it reads no data."""
-    handle = handles.at(table)
+    handle = handles.at(table) if filter is None else handles.readable(table)
     with lance_errors("counting", table):
         if filter is None:
             return int(handle.count_rows())
@@ -182,7 +182,7 @@ def take_rows(
     handles: Handles, table: TableVersion, row_ids: Sequence[int] | pa.Array, columns: Sequence[str] | None = None
 ) -> pa.Table:
     """The rows with these stable row ids, with `_rowid`, in the order asked for. Missing ones are left out."""
-    handle = handles.at(table)
+    handle = handles.readable(table)
     wanted = row_ids if isinstance(row_ids, pa.Array) else pa.array(row_ids, pa.uint64())
     names = list(columns) if columns is not None else list(handle.schema.names)
     with lance_errors("reading rows of", table):
