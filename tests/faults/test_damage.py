@@ -7,6 +7,7 @@ else is raised, and the process lives. With checksums, every flip of a byte in a
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 from collections.abc import Callable
@@ -110,9 +111,9 @@ def damage_one_after_the_other(model: str, cases: list[tuple[str, str]], notes: 
 
 def test_no_damage_ends_the_process_or_raises_what_is_not_ours(model: Path, tmp_path: Path) -> None:
     cases = [(file, kind) for file in files_of(model) for kind in DAMAGES]
-    # Every file once, and some with each kind of damage.
-    chosen = [case for number, case in enumerate(cases) if number % 5 == 0]
-    assert {file for file, _ in chosen} >= {file for number, file in enumerate(files_of(model)) if number % 5 == 0}
+    # Some files with each kind of damage; all of them when there is time.
+    every = bool(os.environ.get("OMNIGRAPH_TEST_EVERY_OPERATION"))
+    chosen = cases if every else [case for number, case in enumerate(cases) if number % 9 == 0]
     notes = tmp_path / "notes"
     try:
         assert answers_of(damage_one_after_the_other, [(str(model), chosen, str(notes))]) == ['"done"']

@@ -26,6 +26,7 @@ def register(app: typer.Typer) -> None:
     app.command("repair")(repair)
     app.command("cleanup")(cleanup)
     app.command("verify")(verify)
+    app.command("salvage")(salvage)
     app.add_typer(tag, name="tag")
 
 
@@ -223,6 +224,40 @@ def verify(
         out.document(report.to_json())
     else:
         _show_verify(out, report)
+    if report.exit_code:
+        raise typer.Exit(report.exit_code)
+
+
+def salvage(
+    to: Annotated[str, typer.Option("--to", help="A new directory for what can be read.")],
+    uri: Uri = None,
+    store: Store = None,
+    branch: Annotated[list[str] | None, typer.Option("--branch", help="Only this branch; may be repeated.")] = None,
+    commit: Annotated[
+        list[str] | None, typer.Option("--commit", help="This commit, by its id; may be repeated.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write out all that can be read of a damaged graph, as JSON lines with its schema, and list what cannot.
+
+    Changes nothing. Exits with 1 when something could not be read; `report.json` says what.
+    """
+    from omnigraph.maintain.salvage import salvage as take_out
+
+    out = Output(json=json)
+    report = take_out(graph_uri(uri, store), to, at=commit or (), branches=branch or ())
+    if json:
+        out.document(report.to_json())
+    else:
+        rows = [
+            (state.name, table.table_key, table.rows, table.published_rows, "; ".join(table.lost) or None)
+            for state in report.states
+            for table in state.tables
+        ]
+        out.table(("branch", "table", "rows written", "published", "lost"), rows)
+        for text in (*report.lost, *(f"{state.name}: {one}" for state in report.states for one in state.lost)):
+            out.say(f"lost: {text}")
+        out.say(f"{report.rows} rows are in {report.path}")
     if report.exit_code:
         raise typer.Exit(report.exit_code)
 

@@ -95,7 +95,8 @@ def count(handles: Handles, table: TableVersion, filter: Filter | pc.Expression 
 
 def schema(handles: Handles, table: TableVersion) -> pa.Schema:
     """The table's Arrow schema; blob columns have Lance's blob type."""
-    return handles.at(table).schema
+    with lance_errors("reading the schema of", table):
+        return handles.at(table).schema
 
 
 def metadata(handles: Handles, table: TableVersion) -> dict[str, str]:
