@@ -97,7 +97,7 @@ def damage_one_after_the_other(model: str, cases: list[tuple[str, str]], notes: 
         Path(notes).write_text(f"{file} {kind}")
         path = Path(model, file)
         data = path.read_bytes()
-        changed = DAMAGES[kind](data, random.Random(f"{SEED}{file}{kind}"))
+        changed = DAMAGES[kind](data, random.Random(f"{SEED}{Path(file).parent}{kind}"))
         if changed is None:
             path.unlink()
         else:

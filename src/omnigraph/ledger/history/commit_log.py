@@ -24,11 +24,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.config import settings
-from omnigraph.errors import Conflict, StorageError, StorageKind
+from omnigraph.errors import Conflict, StorageError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.history.dag import CommitGraph
 from omnigraph.ledger.history.dag import log as ordered_log
-from omnigraph.ledger.history.log_rows import COMMIT_COLUMNS, ID, LOG, SCHEMA, LogEntry, LoggedCommits, row_of
+from omnigraph.ledger.history.log_rows import (
+    COMMIT_COLUMNS,
+    ID,
+    LOG,
+    SCHEMA,
+    LogDamaged,
+    LogEntry,
+    LoggedCommits,
+    log_damaged,
+    row_of,
+)
 from omnigraph.ledger.manifest.pins import Pins, decode_files, decode_pins
 from omnigraph.ledger.values import GraphCommit
 from omnigraph.storage.lance_errors import TableNotFound
@@ -45,10 +55,6 @@ _logger = logging.getLogger("omnigraph.ledger")
 
 declare("log.append.before", "A publish has landed and its commit is not in the commit log yet")
 declare("log.append.after", "The commit is in the commit log; old versions of the log are not pruned yet")
-
-
-class LogDamaged(StorageError):
-    """The log cannot be read: files of it are damaged or gone. It is derived, and can be rebuilt."""
 
 
 class ParentNotLogged(Exception):
@@ -75,12 +81,7 @@ def _log_errors() -> Iterator[None]:
     except (StorageError, zlib.error, ValueError, KeyError, TypeError, IndexError) as error:
         if isinstance(error, StorageError) and is_passing(error):
             raise
-        raise LogDamaged(
-            f"the commit log {LOG} is damaged or gone ({error}). Branches can be read all the same; `omnigraph repair "
-            "--confirm` rebuilds it from the manifest",
-            StorageKind.PERMANENT,
-            path=LOG,
-        ) from error
+        raise log_damaged(error) from error
 
 
 class CommitLog:

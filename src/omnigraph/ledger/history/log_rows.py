@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from omnigraph.errors import StorageError, StorageKind
 from omnigraph.ledger.manifest.pins import CHECKPOINT_EVERY, Pins, encode_pins
 from omnigraph.ledger.values import GraphCommit, WriterKind
 
@@ -34,6 +35,20 @@ SCHEMA = pa.schema(
     ]
 )
 COMMIT_COLUMNS = tuple(name for name in SCHEMA.names if name != "pins")
+
+
+class LogDamaged(StorageError):
+    """The log cannot be read: files of it are damaged or gone. It is derived, and can be rebuilt."""
+
+
+def log_damaged(why: object) -> LogDamaged:
+    """The error for a log that cannot be read."""
+    return LogDamaged(
+        f"the commit log {LOG} is damaged or gone ({why}). Branches can be read all the same; `omnigraph repair "
+        "--confirm` rebuilds it from the manifest",
+        StorageKind.PERMANENT,
+        path=LOG,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,4 +94,7 @@ class LoggedCommits:
     def commit(self, position: int) -> GraphCommit:
         """The commit at that position."""
         values = {name: column[position] for name, column in self._columns.items()}
-        return GraphCommit(**{**values, "kind": WriterKind(values["kind"])})
+        try:
+            return GraphCommit(**{**values, "kind": WriterKind(values["kind"])})
+        except (ValueError, TypeError) as cause:
+            raise log_damaged(cause) from cause

@@ -19,9 +19,8 @@ from ulid import ULID
 from omnigraph.config import settings
 from omnigraph.errors import OmniGraphError
 from omnigraph.failpoints import declare, failpoint
-from omnigraph.ledger.history.commit_log import LogDamaged
 from omnigraph.ledger.history.dag import CommitGraph
-from omnigraph.ledger.history.log_rows import ID, LOG, SCHEMA, LogEntry, commit_of_row, row_of
+from omnigraph.ledger.history.log_rows import ID, LOG, SCHEMA, LogDamaged, LogEntry, commit_of_row, row_of
 from omnigraph.ledger.manifest.manifest_rows import MANIFEST, files_of
 from omnigraph.ledger.manifest.pins import Pins, decode_files, decode_pins
 from omnigraph.ledger.parts import GraphParts
