@@ -12,7 +12,7 @@ from functools import cache
 
 from omnigraph.config import settings
 from omnigraph.diagnostics import did_you_mean
-from omnigraph.errors import BadRequest, NotFound
+from omnigraph.errors import BadRequest, BranchNotFound
 from omnigraph.ledger.branches.names import refuse_system_name
 from omnigraph.ledger.branches.refs import Refs
 from omnigraph.ledger.commit.intents import WriteIntent
@@ -71,7 +71,7 @@ class GraphParts:
         ref = self.refs.get(name)
         if ref is None:
             hint = did_you_mean(name, self.refs.names())
-            raise NotFound(f"there is no branch `{name}`{f'; {hint}' if hint else ''}", branch=name)
+            raise BranchNotFound(f"there is no branch `{name}`{f'; {hint}' if hint else ''}", branch=name)
         return ref
 
     def refuse_if_read_only(self, operation: str) -> None:

@@ -6,7 +6,7 @@ though no table was written by both.
 
 from __future__ import annotations
 
-from omnigraph.errors import Conflict, NotFound, PreconditionFailed
+from omnigraph.errors import BranchNotFound, Conflict, PreconditionFailed
 from omnigraph.ledger.commit.intents import WriteIntent
 from omnigraph.ledger.history.acknowledged import refuse_lost_head
 from omnigraph.ledger.history.complete_log import known_history
@@ -46,7 +46,7 @@ def check_branch(store: GraphParts, branch: BranchRef) -> None:
     """Fail if the branch was deleted, or deleted and made again, since it was resolved."""
     found = store.refs.get(branch.name)
     if found is None or found.incarnation != branch.incarnation:
-        raise NotFound(
+        raise BranchNotFound(
             f"branch `{branch.name}` was deleted while this write was being prepared; nothing was written",
             branch=branch.name,
         )
