@@ -64,8 +64,8 @@ def raise_ours(doing: str, what: object, error: Exception) -> NoReturn:
         missing = _FILE.search(reason)
         if missing:
             raise FileDamaged(
-                f"{doing} {what}: the file {missing[0]} is missing, which is part of it. Put it back from a copy; other "
-                "tables, and versions without it, can be read, and `omnigraph salvage` takes out what can be",
+                f"{doing} {what}: the file {missing[0]} is missing, which is part of it. Put it back from a copy; "
+                "other tables, and versions without it, can be read, and `omnigraph salvage` takes out what can be",
                 StorageKind.PERMANENT,
                 path=missing[0],
             ) from error
