@@ -140,6 +140,13 @@ class Settings:
     combined_writes: int = _from_environment(128, "OMNIGRAPH_COMBINED_WRITES", _whole)
     """The most mutations that one combined commit takes along; it bounds how long the first of them waits."""
 
+    checksums: str = _from_environment("local", "OMNIGRAPH_CHECKSUMS", _choice("local", "all", "off"))
+    """Where commits record checksums of the files they publish: on `local` disk, on `all` stores, or nowhere (`off`).
+    An object store checks what it keeps by itself, and reading a file back would cost a request."""
+
+    check_files: str = _from_environment("off", "OMNIGRAPH_CHECK_FILES", _choice("off", "all"))
+    """`all` compares each file with its recorded checksum before it is first read in a process."""
+
     engine: str = _from_environment("auto", "OMNIGRAPH_ENGINE", _choice("auto", "local", "spark"))
     """Which engine runs bulk work; `auto` decides by size, against the two thresholds below."""
 

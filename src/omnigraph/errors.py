@@ -100,6 +100,10 @@ class NotFound(OmniGraphError):
     kind = "not_found"
 
 
+class BranchNotFound(NotFound):
+    """There is no branch of that name, or it was deleted. `branch` in the details names it."""
+
+
 class Conflict(OmniGraphError):
     """Somebody else's write came first. `expected_version_mismatch` names the table when one moved."""
 

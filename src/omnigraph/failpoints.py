@@ -19,7 +19,7 @@ import pkgutil
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +54,7 @@ _actions: dict[str, Action] = {}
 _hits: dict[str, int] = {}
 _lock = threading.Lock()
 _enabled = False
+_watcher: Callable[[str], None] | None = None
 _unchecked_names: set[str] = set()
 
 
@@ -88,6 +89,22 @@ def active(name: str, action: str) -> Iterator[None]:
             else:
                 _actions[name] = before
             _refresh()
+
+
+@contextmanager
+def watched(watcher: Callable[[str], None]) -> Iterator[None]:
+    """Call `watcher` with the name of each failpoint that this process reaches, in the thread that reaches it.
+
+    It may wait, so that a test can let threads go on one at a time, or raise.
+    """
+    global _watcher
+    _watcher = watcher
+    _refresh()
+    try:
+        yield
+    finally:
+        _watcher = None
+        _refresh()
 
 
 def hits(name: str) -> int:
@@ -129,6 +146,8 @@ def _is_seconds(text: str) -> bool:
 
 
 def _reached(name: str) -> None:
+    if _watcher is not None:
+        _watcher(name)
     with _lock:
         if _unchecked_names:
             if not _unchecked_names <= KNOWN.keys():
@@ -183,7 +202,7 @@ def _unknown(name: str) -> str:
 
 def _refresh() -> None:
     global _enabled
-    _enabled = bool(_actions)
+    _enabled = bool(_actions) or _watcher is not None
 
 
 _actions.update(parse(os.environ.get(ENVIRONMENT_VARIABLE, "")))

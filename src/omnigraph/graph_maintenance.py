@@ -110,11 +110,14 @@ class Maintenance:
             actor=actor or self._actor,
         )
 
-    def verify(self, *, actor: str | None = None) -> VerifyReport:
-        """Read everything and check it: pins, row counts, ids, endpoints, history, leftovers. Changes nothing."""
+    def verify(self, *, deep: bool = False, actor: str | None = None) -> VerifyReport:
+        """Read everything and check it: pins, row counts, ids, endpoints, history, leftovers. Changes nothing.
+
+        `deep` also compares every file with the checksum that its commit recorded.
+        """
         from omnigraph.maintain.verify import verify
 
-        return verify(self._store)
+        return verify(self._store, deep=deep)
 
     @property
     def tags(self) -> Tags:

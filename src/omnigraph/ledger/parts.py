@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
 from typing import Any
 
 from omnigraph.config import settings
 from omnigraph.diagnostics import did_you_mean
-from omnigraph.errors import BadRequest, NotFound
+from omnigraph.errors import BadRequest, BranchNotFound
 from omnigraph.ledger.branches.names import refuse_system_name
 from omnigraph.ledger.branches.refs import Refs
 from omnigraph.ledger.commit.intents import WriteIntent
@@ -58,6 +59,7 @@ class GraphParts:
         self.schemas = SchemaStore(self.objects)
         self.manifest = Manifest(self.tables)
         self.commits = CommitLog(self.tables)
+        self.tables.files.expected = cache(lambda: self.commits.files())
         self.sidecars = Sidecars(self.objects)
         self.publish_marks = PublishMarks(self.objects)
         self.audit = RecoveryAudit(self.tables)
@@ -79,7 +81,7 @@ class GraphParts:
         ref = self.refs.get(name)
         if ref is None:
             hint = did_you_mean(name, self.refs.names())
-            raise NotFound(f"there is no branch `{name}`{f'; {hint}' if hint else ''}", branch=name)
+            raise BranchNotFound(f"there is no branch `{name}`{f'; {hint}' if hint else ''}", branch=name)
         return ref
 
     def last_schema(self, branch: str) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import threading
 
-from omnigraph.errors import NotFound
+from omnigraph.errors import NotFound, StorageError, StorageKind
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.catalog_json import accepted_schema_bytes, accepted_schema_from_bytes, catalog_digest
 from omnigraph.storage.objects.object_errors import ObjectExists, ObjectNotFound
@@ -51,13 +52,29 @@ class SchemaStore:
                 f"the schema {digest} is not in the graph: {schema_path(digest)} is missing. Restore it from a copy",
                 digest=digest,
             ) from cause
-        read = accepted_schema_from_bytes(data)
+        read = _read(data, digest)
         with self._lock:
             return self._known.setdefault(digest, read)
 
     def write_current(self, source: str) -> None:
         """Refresh the schema of `main` that people read."""
         self._objects.put(CURRENT_SOURCE, source.encode())
+
+
+def _read(data: bytes, digest: str) -> tuple[str, Catalog]:
+    """The schema, if it is the one that its name says: the name is the digest of the content."""
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise _damaged(digest)
+    return accepted_schema_from_bytes(data)
+
+
+def _damaged(digest: str) -> StorageError:
+    return StorageError(
+        f"the schema object {schema_path(digest)} is damaged: put it back from a copy. States with another schema can "
+        "be read, and `omnigraph salvage` takes out the rows of this one too",
+        StorageKind.PERMANENT,
+        path=schema_path(digest),
+    )
 
 
 def schema_path(digest: str) -> str:

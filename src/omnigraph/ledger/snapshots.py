@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.diagnostics import did_you_mean
-from omnigraph.errors import BadRequest, HistoryGap, NotFound
+from omnigraph.errors import BadRequest, BranchNotFound, HistoryGap, NotFound
 from omnigraph.ledger.branches.names import is_commit_id, refuse_system_name
 from omnigraph.ledger.history.complete_log import complete, known_history
 from omnigraph.ledger.history.dag import first_parents
@@ -61,7 +61,7 @@ def of_branch(store: GraphParts, ref: BranchRef) -> Snapshot:
         return of_state(ref, store.manifest.read(ref))
     except TableNotFound:
         if store.refs.get(ref.name) != ref:
-            raise NotFound(f"branch `{ref.name}` was deleted", branch=ref.name) from None
+            raise BranchNotFound(f"branch `{ref.name}` was deleted", branch=ref.name) from None
         raise
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
-from omnigraph.errors import NotFound
+from omnigraph.errors import NotFound, StorageError
 from omnigraph.ledger import snapshots
 from omnigraph.ledger.history import complete_log
 from omnigraph.ledger.history.acknowledged import lost_head
@@ -21,8 +21,9 @@ from omnigraph.ledger.older.legacy import LegacyGraph, LegacyLog, LegacyRefs
 from omnigraph.ledger.older.migrations import migrate
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.recovery.recover import recover_all
-from omnigraph.ledger.values import MAIN, Snapshot
+from omnigraph.ledger.values import MAIN, BranchRef, Snapshot
 from omnigraph.storage.lance_errors import TableNotFound
+from omnigraph.storage.objects.object_errors import is_passing
 from omnigraph.storage.uri import parse_root
 
 _logger = logging.getLogger("omnigraph.ledger")
@@ -77,13 +78,24 @@ def open_store(uri: str | os.PathLike[str], *, read_only: bool = False) -> Graph
     if not read_only:
         ensure_log(store)
         recover_all(store)
+        _complete_main(store, main)
+    return store
+
+
+def _complete_main(store: GraphStore, main: BranchRef) -> None:
+    """Complete the log of `main`, and look whether it shows what was acknowledged. Damage of `main` is told and not
+    raised: reads, other branches and `repair` work, and a write to `main` is refused."""
+    try:
         # Whoever publishes on another branch leaves a trace until it is logged, which recovery has just looked for.
         complete_log.complete_branch(store, main)
         lost = lost_head(store, main, store.manifest.read(main))
-        if lost is not None:
-            # Reads, other branches and `repair` work; a write to the branch is refused.
-            _logger.error("%s; run `omnigraph repair`", lost)
-    return store
+    except StorageError as error:
+        if is_passing(error):
+            raise
+        _logger.error("the branch `%s` is damaged: %s", main.name, error.message)
+        return
+    if lost is not None:
+        _logger.error("%s; run `omnigraph repair`", lost)
 
 
 def _stamp(store: GraphStore, *, known_to_exist: bool) -> int:
@@ -102,6 +114,12 @@ def _stamp(store: GraphStore, *, known_to_exist: bool) -> int:
         if known_to_exist:
             raise
         raise nothing from None
+    except StorageError as error:
+        if not known_to_exist or is_passing(error):
+            raise
+        # The newest version of `main` is damaged; each line says what it is when it is read.
+        _logger.error("the manifest of `%s` cannot be read: %s", MAIN, error.message)
+        return CURRENT
     refuse_newer(stamp)
     if stamp == CURRENT and not known_to_exist:
         raise nothing

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from omnigraph.config import settings
 from omnigraph.errors import OmniGraphError
+from omnigraph.ledger import snapshots
 from omnigraph.ledger.branches.live_branches import is_live
 from omnigraph.ledger.commit.window import lease_name
 from omnigraph.ledger.history.acknowledged import lost_head
@@ -24,6 +25,7 @@ from omnigraph.ledger.history.rebuild_log import lost_commits
 from omnigraph.ledger.manifest.manifest_rows import MANIFEST
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.values import BranchRef, Snapshot, TablePin
+from omnigraph.maintain.checksums import FileReport, check_files
 from omnigraph.maintain.cleanup import oldest_protected
 from omnigraph.maintain.survey import inventory, leftovers, orphan_forks
 from omnigraph.maintain.survey.inventory import INTERNAL, TableInventory
@@ -56,6 +58,8 @@ class Rule(StrEnum):
     TAGS = "every tag has its commit"
     SIDECARS = "no unfinished write"
     LEFTOVERS = "nothing unreferenced is old"
+    REFS = "every ref can be read"
+    CHECKSUMS = "every file is as it was published"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +79,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What was read and what was found."""
+    """What was read and what was found; `files` when checksums were compared."""
 
     branches: int
     tables: int
     rows: int
     commits: int
     findings: tuple[Finding, ...]
+    files: FileReport | None = None
 
     @property
     def ok(self) -> bool:
@@ -101,19 +106,27 @@ class VerifyReport:
             "tables": self.tables,
             "rows": self.rows,
             "commits": self.commits,
+            **(
+                {"files_checked": self.files.checked, "files_without_checksum": self.files.unrecorded}
+                if self.files
+                else {}
+            ),
             "findings": [finding.to_json() for finding in self.findings],
         }
 
 
-def verify(store: GraphStore) -> VerifyReport:
-    """Check the whole graph. Tables that several branches share are read once."""
+def verify(store: GraphStore, *, deep: bool = False) -> VerifyReport:
+    """Check the whole graph and go on after each finding. Tables that several branches share are read once.
+
+    `deep` also compares every file with the checksum that its commit recorded.
+    """
     found: list[Finding] = []
     checked = _Tables(store)
-    branches = store.refs.list()
+    branches = _branches(store, found)
     states: list[tuple[BranchRef, Snapshot]] = []
     for branch in branches:
         try:
-            states.append((branch, store.snapshot(branch=branch.name)))
+            states.append((branch, snapshots.of_branch(store, branch)))
         except OmniGraphError as error:
             found.append(Finding(Rule.PIN_OPENS, f"the branch cannot be opened: {error.message}", branch.name))
     for branch, snapshot in states:
@@ -125,10 +138,35 @@ def verify(store: GraphStore) -> VerifyReport:
         found += _leftovers(store)
     except OmniGraphError as error:
         found.append(Finding(Rule.LEFTOVERS, f"what is unreferenced cannot be told: {error.message}"))
+    files = _files(store, states, found) if deep else None
     # What was found of a branch that was deleted in the middle of it is how a deletion looks.
     gone = {branch.name for branch in branches if not is_live(store, branch)}
     kept = tuple(finding for finding in found if finding.branch not in gone)
-    return VerifyReport(len(branches), checked.tables, checked.rows, _commits(store), kept)
+    return VerifyReport(len(branches), checked.tables, checked.rows, _commits(store), kept, files)
+
+
+def _branches(store: GraphStore, found: list[Finding]) -> list[BranchRef]:
+    """The branches whose refs can be read; the others are findings."""
+    refs: list[BranchRef] = []
+    for name in store.refs.names():
+        try:
+            ref = store.refs.get(name)
+            refs += [ref] if ref is not None else []
+        except OmniGraphError as error:
+            found.append(Finding(Rule.REFS, f"the branch `{name}` cannot be told: {error.message}"))
+    return refs
+
+
+def _files(store: GraphStore, states: list[tuple[BranchRef, Snapshot]], found: list[Finding]) -> FileReport | None:
+    try:
+        report = check_files(store, states)
+    except OmniGraphError as error:
+        found.append(Finding(Rule.CHECKSUMS, f"files cannot be compared: {error.message}"))
+        return None
+    for file in report.damaged:
+        branch, key = file.shown_by[0] if file.shown_by else (None, None)
+        found.append(Finding(Rule.CHECKSUMS, str(file), branch, key))
+    return report
 
 
 def _commits(store: GraphStore) -> int:
@@ -186,7 +224,10 @@ class _Tables:
         for key, pin in snapshot.tables.items():
             self._read(pin)
             found += [Finding(rule, text, branch, key, row) for rule, text, row in self._findings[_place(pin)]]
-        catalog = self._store.catalog(snapshot.schema_digest)
+        try:
+            catalog = self._store.catalog(snapshot.schema_digest)
+        except OmniGraphError as error:
+            return [*found, Finding(Rule.PIN_OPENS, f"its schema cannot be read: {error.message}", branch)]
         for type_ in catalog.types():
             published = snapshot.tables.get(type_.table_key)
             if published is None:
@@ -230,7 +271,11 @@ class _Tables:
             known = self._ids.get(_place(end)) if end is not None else None
             if known is None:
                 continue
-            edges = self._store.tables.scan_table(table_of(pin), columns=["id", column])
+            try:
+                edges = self._store.tables.scan_table(table_of(pin), columns=["id", column])
+            except (OmniGraphError, pa.ArrowException) as error:
+                found.append(Finding(Rule.ENDPOINTS, f"cannot be read: {_short(error)}", branch, type_.table_key))
+                continue
             missing = edges.filter(pc.invert(pc.is_in(edges[column], value_set=known.combine_chunks())))
             for row in missing.slice(0, SHOWN_ROWS).to_pylist():
                 text = f"{column} is `{row[column]}` and there is no such {node}"
@@ -275,11 +320,11 @@ def _sidecar(store: GraphStore, operation_id: str) -> Finding | None:
 
 def _tags(store: GraphStore, checked: _Tables) -> list[Finding]:
     found: list[Finding] = []
-    for tag in store.refs.tags():
+    for name in store.refs.tag_names():
         try:
-            found += checked.check(f"tag {tag.name}", store.snapshot(tag.name))
+            found += checked.check(f"tag {name}", store.snapshot(name))
         except OmniGraphError as error:
-            found.append(Finding(Rule.TAGS, f"the tag `{tag.name}` cannot be opened: {error.message}"))
+            found.append(Finding(Rule.TAGS, f"the tag `{name}` cannot be opened: {error.message}"))
     return found
 
 
@@ -291,10 +336,10 @@ def _history(store: GraphStore, states: list[tuple[BranchRef, Snapshot]]) -> lis
         return [Finding(Rule.LOGGED, error.message)]
     found: list[Finding] = []
     for branch, _ in states:
-        lost = lost_head(store, branch, store.manifest.read(branch))
-        if lost is not None:
-            found.append(Finding(Rule.ACKNOWLEDGED, f"{lost}; run `omnigraph repair`", branch.name))
         try:
+            lost = lost_head(store, branch, store.manifest.read(branch))
+            if lost is not None:
+                found.append(Finding(Rule.ACKNOWLEDGED, f"{lost}; run `omnigraph repair`", branch.name))
             versions = store.tables.versions(MANIFEST, branch.manifest_branch)
         except OmniGraphError as error:
             found.append(Finding(Rule.LOGGED, f"its manifest cannot be listed: {error.message}", branch.name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -12,6 +13,9 @@ from omnigraph.errors import Conflict, OmniGraphError, StorageError, StorageKind
 from omnigraph.storage.objects.object_errors import advice, first_line, is_permission_error, kind_of
 from omnigraph.storage.values import TableVersion
 
+_FILE = re.compile(r"(?:nodes|edges|__manifest|_graph_commit\w*\.lance)/\S*(?:data|_deletions|_indices)/[^\s,:)]+")
+"""A file of a version, in the words of Lance: below the table and no manifest."""
+
 
 class TableNotFound(StorageError):
     """The table, its branch or its version does not exist (any more)."""
@@ -19,6 +23,10 @@ class TableNotFound(StorageError):
 
 class TableExists(StorageError):
     """`create` met a table."""
+
+
+class FileDamaged(StorageError):
+    """A file of a table is not what was published. `path` in the details names it."""
 
 
 @contextmanager
@@ -53,6 +61,14 @@ def raise_ours(doing: str, what: object, error: Exception) -> NoReturn:
             StorageKind.CONFIGURATION,
         ) from error
     if any(text in lowered for text in ("not found", "does not exist", "no such file", "not a directory")):
+        missing = _FILE.search(reason)
+        if missing:
+            raise FileDamaged(
+                f"{doing} {what}: the file {missing[0]} is missing, which is part of it. Put it back from a copy; "
+                "other tables, and versions without it, can be read, and `omnigraph salvage` takes out what can be",
+                StorageKind.PERMANENT,
+                path=missing[0],
+            ) from error
         gone = ". If it did before, its branch was deleted or cleanup removed it: read a newer state"
         hint = gone if isinstance(what, TableVersion) else ""
         raise TableNotFound(f"{doing} {what}: it does not exist ({reason}){hint}", StorageKind.NOT_FOUND) from error

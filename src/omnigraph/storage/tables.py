@@ -19,6 +19,7 @@ from omnigraph.storage.handles.handles import Handles, Hook
 from omnigraph.storage.layout import compaction, indexes
 from omnigraph.storage.layout.compaction import CompactionOptions, CompactionWork, StagedCompaction
 from omnigraph.storage.layout.indexes import IndexKind, IndexState, IndexWork
+from omnigraph.storage.published_files import PublishedFiles
 from omnigraph.storage.reading import blobs, changed_rows, reading
 from omnigraph.storage.reading.filters import Filter
 from omnigraph.storage.staging import (
@@ -54,6 +55,8 @@ class TableStore:
     def __init__(self, root: Root, *, cache_size: int = HANDLE_CACHE_SIZE) -> None:
         self.root = root
         self.handles = Handles(root, cache_size)
+        self.files = PublishedFiles(self.handles)
+        self.handles.before_read = self.files.check
 
     @property
     def on_call(self) -> Hook | None:

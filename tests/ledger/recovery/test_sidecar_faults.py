@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import logging
+import os
+from pathlib import Path
 
 import orjson
 import pytest
 
-from omnigraph.errors import RecoveryRequired
+from omnigraph.errors import BranchNotFound, RecoveryRequired
 from omnigraph.failpoints import FailpointError, active
 from omnigraph.ledger.branches.branches import create_branch
 from omnigraph.ledger.recovery.audit import RecoveryKind
+from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, open_store
+from omnigraph.storage.lance_errors import FileDamaged
 from tests.faults.invariants import check_history, check_pins_are_heads, observe
 from tests.faults.scenarios import work
-from tests.faults.writers import PERSON, content, put_company, put_people
+from tests.faults.writers import PERSON, content, new_graph, put_company, put_people
 from tests.ledger.processes import run_killed
 
 
@@ -119,3 +123,29 @@ def test_audit_append_fails_after_a_publish_then_exactly_one_row(
     assert store.sidecars.list() == []
     check_pins_are_heads(store)
     check_history(store)
+
+
+def test_a_temporary_beside_the_sidecars_goes_at_the_next_open(tmp_path: Path) -> None:
+    with new_graph(str(tmp_path / "graph")) as store:
+        old, young = (Path(store.uri, "__recovery", f"01JZ000000000000000000000{n}.json#1") for n in (0, 1))
+        old.parent.mkdir(exist_ok=True)
+        for file in (old, young):
+            file.write_bytes(b"{")
+        os.utime(old, (0, 0))
+        open_store(store.uri).close()
+        assert (old.exists(), young.exists()) == (False, True)
+
+
+def test_what_is_missing_is_called_by_its_name(tmp_path: Path) -> None:
+    with new_graph(str(tmp_path / "graph")) as store:
+        create_branch(store, "side")
+        with pytest.raises(BranchNotFound):
+            store.branch("gone")
+        pin = store.snapshot().pin(PERSON)
+        for file in Path(store.uri, pin.location, "data").glob("*.lance"):
+            file.unlink()
+    with open_store(tmp_path / "graph", read_only=True) as reader:
+        with pytest.raises(FileDamaged, match=r"data/\S+\.lance is missing") as caught:
+            reader.tables.scan_table(table_of(pin))
+        assert "branch was deleted" not in caught.value.message
+        assert caught.value.details["path"].startswith(pin.location)

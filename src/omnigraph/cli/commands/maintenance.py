@@ -27,6 +27,7 @@ def register(app: typer.Typer) -> None:
     graph_command(app, "repair", writes=True)(repair)
     graph_command(app, "cleanup", writes=True, destroys=True)(cleanup)
     graph_command(app, "verify")(verify)
+    graph_command(app, "salvage")(salvage)
     app.add_typer(tag, name="tag")
 
 
@@ -169,14 +170,51 @@ def _show_cleanup(out: Output, result: CleanupResult) -> None:
         out.say(f"{result.commits_kept} commits stay readable")
 
 
-def verify(call: Call) -> None:
+def verify(
+    call: Call,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Also compare every file with the checksum that its commit recorded.")
+    ] = False,
+) -> None:
     """Read everything and check it. Changes nothing; exits with 1 when something is wrong."""
     with call.read() as graph:
-        report = graph.verify()
+        report = graph.verify(deep=deep)
     if call.out.json:
         call.out.document(report.to_json())
     else:
         _show_verify(call.out, report)
+    if report.exit_code:
+        raise typer.Exit(report.exit_code)
+
+
+def salvage(
+    call: Call,
+    to: Annotated[str, typer.Option("--to", help="A new directory for what can be read.")],
+    branch: Annotated[list[str] | None, typer.Option("--branch", help="Only this branch; may be repeated.")] = None,
+    commit: Annotated[
+        list[str] | None, typer.Option("--commit", help="This commit, by its id; may be repeated.")
+    ] = None,
+) -> None:
+    """Write out all that can be read of a damaged graph, as JSON lines with its schema, and list what cannot.
+
+    Changes nothing. Exits with 1 when something could not be read; `report.json` says what.
+    """
+    from omnigraph.maintain.salvage import salvage as take_out
+
+    out = call.out
+    report = take_out(call.uri, to, at=commit or (), branches=branch or ())
+    if out.json:
+        out.document(report.to_json())
+    else:
+        rows = [
+            (state.name, table.table_key, table.rows, table.published_rows, "; ".join(table.lost) or None)
+            for state in report.states
+            for table in state.tables
+        ]
+        out.table(("branch", "table", "rows written", "published", "lost"), rows)
+        for text in (*report.lost, *(f"{state.name}: {one}" for state in report.states for one in state.lost)):
+            out.say(f"lost: {text}")
+        out.say(f"{report.rows} rows are in {report.path}")
     if report.exit_code:
         raise typer.Exit(report.exit_code)
 

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 
 from ulid import ULID
 
-from omnigraph.errors import BadRequest, Conflict, HistoryGap, NotFound, OmniGraphError
+from omnigraph.errors import BadRequest, BranchNotFound, Conflict, HistoryGap, OmniGraphError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger import snapshots
 from omnigraph.ledger.branches.names import check_branch_name, refuse_system_name
@@ -139,7 +139,7 @@ def delete_branch(
         failpoint("branch_delete.before_ref")
         window.check()
         if not store.refs.delete(ref):
-            raise NotFound(f"branch delete: `{name}` was deleted by somebody else meanwhile", branch=name)
+            raise BranchNotFound(f"branch delete: `{name}` was deleted by somebody else meanwhile", branch=name)
         failpoint("branch_delete.after_ref")
     _logger.info("branch %s was deleted%s, at commit %s", name, by(actor), last.head.graph_commit_id)
     _reclaim(store, ref, last)
@@ -211,7 +211,7 @@ def _source_held(store: GraphParts, source: Snapshot) -> Iterator[None]:
         if live is not None and live.name != MAIN:
             held.enter_context(store.windows.enter(live, ()))
             if store.refs.get(live.name) != live:
-                raise NotFound(f"branch create: the source `{live.name}` was deleted meanwhile", branch=live.name)
+                raise BranchNotFound(f"branch create: the source `{live.name}` was deleted meanwhile", branch=live.name)
         yield
 
 

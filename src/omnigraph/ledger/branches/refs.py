@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from omnigraph.errors import InternalError
+from omnigraph.errors import InternalError, StorageError, StorageKind
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.branches.names import SYSTEM_NAMES
 from omnigraph.ledger.values import BranchRef
@@ -78,7 +78,10 @@ class Refs:
         except ObjectNotFound:
             return None
         content = _content(data, branch_path(name))
-        return StoredRef(_branch(content), token, content.get("graph_id"))
+        try:
+            return StoredRef(_branch(content), token, content.get("graph_id"))
+        except TypeError as cause:
+            raise _damaged(branch_path(name)) from cause
 
     def get(self, name: str) -> BranchRef | None:
         """The branch of that name as a plain value, or None."""
@@ -116,7 +119,14 @@ class Refs:
         except ObjectNotFound:
             return None
         content = _content(data, tag_path(name))
-        return TagRef(content["name"], content["graph_commit_id"], content.get("created_by"), content["created_at"])
+        try:
+            return TagRef(content["name"], content["graph_commit_id"], content.get("created_by"), content["created_at"])
+        except KeyError as cause:
+            raise _damaged(tag_path(name)) from cause
+
+    def tag_names(self) -> list[str]:
+        """The names of all tags, sorted: no ref object is read."""
+        return self._names(TAGS_PREFIX)
 
     def tags(self) -> list[TagRef]:
         """All tags, sorted by name."""
@@ -187,10 +197,19 @@ def _content(data: bytes, path: str) -> Mapping[str, Any]:
         content = orjson.loads(data)
         known = int(content["format"]) <= REF_FORMAT
     except (ValueError, KeyError, TypeError) as cause:
-        raise InternalError(f"the ref object {path} is damaged; restore it from a copy of the graph") from cause
+        raise _damaged(path) from cause
     if not known:
         raise InternalError(f"the ref object {path} was written by a newer program: upgrade omnigraph first")
     return dict(content)
+
+
+def _damaged(path: str) -> StorageError:
+    return StorageError(
+        f"the ref object {path} is damaged: put it back from a copy of the graph, or see what `omnigraph salvage` "
+        "finds",
+        StorageKind.PERMANENT,
+        path=path,
+    )
 
 
 def _branch(content: Mapping[str, Any]) -> BranchRef:

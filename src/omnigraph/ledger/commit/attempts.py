@@ -99,6 +99,9 @@ class WriteSession:
     def keep(self, staged: Staged) -> Staged:
         """Note staged work, so that its files go if the write fails."""
         self._staged.append(staged)
+        if isinstance(staged, StagedWrite):
+            # Here, and not in the commit window, which must stay short.
+            self.store.tables.files.note(staged.new_files)
         return staged
 
     def table_write(self, pin: TablePin, staged: StagedWrite) -> TableWrite:

@@ -6,7 +6,7 @@ though no table was written by both.
 
 from __future__ import annotations
 
-from omnigraph.errors import Conflict, NotFound, PreconditionFailed
+from omnigraph.errors import BranchNotFound, Conflict, PreconditionFailed
 from omnigraph.ledger.commit.intents import WriteIntent
 from omnigraph.ledger.history.acknowledged import refuse_lost_head
 from omnigraph.ledger.history.complete_log import known_history
@@ -43,7 +43,7 @@ def check_premises(store: GraphParts, intent: WriteIntent, ref: BranchRef | None
 def check_branch(found: BranchRef | None, branch: BranchRef) -> None:
     """Fail if the branch was deleted, or deleted and made again, since it was resolved."""
     if found is None or found.incarnation != branch.incarnation:
-        raise NotFound(
+        raise BranchNotFound(
             f"branch `{branch.name}` was deleted while this write was being prepared; nothing was written",
             branch=branch.name,
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 
 from omnigraph.config import settings
-from omnigraph.errors import LeaseLost, NotFound, OmniGraphError, WriteInDoubt
+from omnigraph.errors import BranchNotFound, LeaseLost, NotFound, OmniGraphError, WriteInDoubt
 from omnigraph.ledger.history.complete_log import known_history
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.recovery.audit import RecoveryKind
@@ -38,7 +38,7 @@ def settle(store: GraphParts, sidecar: Sidecar, cause: BaseException) -> GraphCo
         recover_one(store, operation_id, restore=True, wait=wait)
         branch = next((ref for ref in store.refs.list() if ref.incarnation == sidecar.incarnation), None)
         if branch is None:
-            raise NotFound(
+            raise BranchNotFound(
                 f"branch `{sidecar.branch}` was deleted while the write {operation_id} was paused: nothing of it is "
                 "there",
                 branch=sidecar.branch,

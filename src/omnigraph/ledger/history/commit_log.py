@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.config import settings
-from omnigraph.errors import Conflict, StorageError, StorageKind
+from omnigraph.errors import Conflict, StorageError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.history.dag import CommitGraph
 from omnigraph.ledger.history.dag import log as ordered_log
@@ -33,14 +33,17 @@ from omnigraph.ledger.history.log_rows import (
     ID,
     LOG,
     SCHEMA,
+    LogDamaged,
     LogEntry,
     LoggedCommits,
     in_todays_columns,
+    log_damaged,
     row_of,
 )
-from omnigraph.ledger.manifest.pins import Pins, decode_pins
+from omnigraph.ledger.manifest.pins import Pins, decode_files, decode_pins
 from omnigraph.ledger.values import GraphCommit
 from omnigraph.storage.lance_errors import TableNotFound
+from omnigraph.storage.objects.object_errors import is_passing
 from omnigraph.storage.reading.filters import is_in
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.values import TableVersion
@@ -56,10 +59,6 @@ _logger = logging.getLogger("omnigraph.ledger")
 
 declare("log.append.before", "A publish has landed and its commit is not in the commit log yet")
 declare("log.append.after", "The commit is in the commit log; old versions of the log are not pruned yet")
-
-
-class LogDamaged(StorageError):
-    """The log cannot be read: files of it are damaged or gone. It is derived, and can be rebuilt."""
 
 
 class ParentNotLogged(Exception):
@@ -84,15 +83,9 @@ def _log_errors() -> Iterator[None]:
     except LogDamaged:
         raise
     except (StorageError, zlib.error, ValueError, KeyError, TypeError, IndexError) as error:
-        passing = (StorageKind.TRANSIENT, StorageKind.CONFIGURATION)
-        if isinstance(error, StorageError) and error.storage_kind in passing:
+        if isinstance(error, StorageError) and is_passing(error):
             raise
-        raise LogDamaged(
-            f"the commit log {LOG} is damaged or gone ({error}). Branches can be read all the same; `omnigraph repair "
-            "--confirm` rebuilds it from the manifest",
-            StorageKind.PERMANENT,
-            path=LOG,
-        ) from error
+        raise log_damaged(error) from error
 
 
 class CommitLog:
@@ -218,6 +211,15 @@ class CommitLog:
                 pins = decode_pins(stored[one], pins)
                 self._remember_pins(one, pins)
             return pins
+
+    def files(self) -> dict[str, str]:
+        """The checksums of all files that were ever published, as far as commits have recorded them."""
+        found: dict[str, str] = {}
+        with _log_errors():
+            for batch in self._tables.scan(self._tables.head(LOG), columns=["pins"]):
+                for data in batch["pins"].to_pylist():
+                    found |= decode_files(data) if data else {}
+        return found
 
     def overlay(self, entries: Sequence[LogEntry]) -> None:
         """Know commits that a read-only handle found missing in the log, without writing them."""

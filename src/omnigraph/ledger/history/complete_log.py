@@ -17,6 +17,7 @@ from omnigraph.ledger.history.dag import CommitGraph
 from omnigraph.ledger.history.log_rows import LogEntry
 from omnigraph.ledger.history.publish_marks import PublishMark
 from omnigraph.ledger.manifest.manifest import ManifestState
+from omnigraph.ledger.manifest.manifest_rows import files_of
 from omnigraph.ledger.manifest.stamp import CURRENT
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.values import BranchRef
@@ -122,7 +123,7 @@ def _missing_before(store: GraphParts, state: ManifestState) -> tuple[list[LogEn
             break
         before = _before(store, current)
         gap = before is None and commit.parent_commit_id is not None
-        found.append(LogEntry(commit, current.tables, before.tables if before else None))
+        found.append(LogEntry(commit, current.tables, before.tables if before else None, files_of(current.rows)))
         current = before
     return found[::-1], gap
 

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from omnigraph.errors import StorageError, StorageKind
 from omnigraph.ledger.manifest.pins import CHECKPOINT_EVERY, Pins, encode_pins
 from omnigraph.ledger.values import CommitOperation, GraphCommit, WriterKind
 
@@ -40,13 +41,29 @@ SCHEMA = pa.schema(
 COMMIT_COLUMNS = tuple(name for name in SCHEMA.names if name != "pins")
 
 
+class LogDamaged(StorageError):
+    """The log cannot be read: files of it are damaged or gone. It is derived, and can be rebuilt."""
+
+
+def log_damaged(why: object) -> LogDamaged:
+    """The error for a log that cannot be read."""
+    return LogDamaged(
+        f"the commit log {LOG} is damaged or gone ({why}). Branches can be read all the same; `omnigraph repair "
+        "--confirm` rebuilds it from the manifest",
+        StorageKind.PERMANENT,
+        path=LOG,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """A commit on its way into the log: with the pins of its snapshot and those of its first parent, when known."""
+    """A commit on its way into the log: with the pins of its snapshot and those of its first parent, when known, and
+    the checksums of the files that it added."""
 
     commit: GraphCommit
     pins: Pins | None
     parent_pins: Pins | None = None
+    files: Mapping[str, str] | None = None
 
 
 def row_of(entry: LogEntry, parent_depth: int | None) -> dict[str, Any]:
@@ -56,7 +73,7 @@ def row_of(entry: LogEntry, parent_depth: int | None) -> dict[str, Any]:
     if entry.pins is None:
         return row
     relative = entry.parent_pins is not None and parent_depth is not None and parent_depth + 1 < CHECKPOINT_EVERY
-    row["pins"] = encode_pins(entry.pins, entry.parent_pins if relative else None)
+    row["pins"] = encode_pins(entry.pins, entry.parent_pins if relative else None, entry.files)
     row["pins_depth"] = parent_depth + 1 if relative and parent_depth is not None else 0
     return row
 
@@ -82,9 +99,12 @@ class LoggedCommits:
     def commit(self, position: int) -> GraphCommit:
         """The commit at that position."""
         values = {name: column[position] for name, column in self._columns.items()}
-        return GraphCommit(
-            **{**values, "kind": WriterKind(values["kind"]), "operations": _operations(values["operations"])}
-        )
+        try:
+            return GraphCommit(
+                **{**values, "kind": WriterKind(values["kind"]), "operations": _operations(values["operations"])}
+            )
+        except (ValueError, TypeError, KeyError, zlib.error) as cause:
+            raise log_damaged(cause) from cause
 
 
 def in_todays_columns(table: pa.Table, columns: Sequence[str]) -> pa.Table:

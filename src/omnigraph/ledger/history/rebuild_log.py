@@ -9,7 +9,7 @@ taken over too. The damaged log is set aside first. What is lost all the same is
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import orjson
@@ -19,11 +19,10 @@ from ulid import ULID
 from omnigraph.config import settings
 from omnigraph.errors import OmniGraphError
 from omnigraph.failpoints import declare, failpoint
-from omnigraph.ledger.history.commit_log import LogDamaged
 from omnigraph.ledger.history.dag import CommitGraph
-from omnigraph.ledger.history.log_rows import ID, LOG, SCHEMA, LogEntry, commit_of_row, row_of
-from omnigraph.ledger.manifest.manifest_rows import MANIFEST
-from omnigraph.ledger.manifest.pins import Pins, decode_pins
+from omnigraph.ledger.history.log_rows import ID, LOG, SCHEMA, LogDamaged, LogEntry, commit_of_row, row_of
+from omnigraph.ledger.manifest.manifest_rows import MANIFEST, files_of
+from omnigraph.ledger.manifest.pins import Pins, decode_files, decode_pins
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.values import GraphCommit
 from omnigraph.storage.objects.object_errors import ObjectNotFound
@@ -32,6 +31,9 @@ from omnigraph.storage.values import TableVersion
 SET_ASIDE = "__set_aside/logs"
 LOST = "__set_aside/lost_commits.json"
 REBUILD_LEASE = "rebuild-log"
+
+Known = tuple[GraphCommit, Pins | None, Mapping[str, str]]
+"""A commit, its pins and the checksums of its files."""
 
 _logger = logging.getLogger("omnigraph.ledger")
 
@@ -92,11 +94,13 @@ def lost_commits(store: GraphParts) -> frozenset[str]:
 def _rebuild(store: GraphParts) -> RebuiltLog:
     salvaged = _salvage(store)
     published = dict(_published(store))
-    found = {**salvaged, **published}
+    # The old log knows more files of a commit than its head row, which cannot hold the checksum of its own file.
+    found = {**published, **{one: known for one, known in salvaged.items() if known[1] is not None}}
+    found = {**salvaged, **found}
     graph = CommitGraph()
-    for commit, _ in found.values():
+    for commit, *_ in found.values():
         graph.add(commit)
-    ordered = sorted((commit for commit, _ in found.values()), key=lambda c: _order(graph, c))
+    ordered = sorted((commit for commit, *_ in found.values()), key=lambda c: _order(graph, c))
     parents = {parent for c in ordered for parent in (c.parent_commit_id, c.merged_parent_commit_id) if parent}
     lost = tuple(sorted(parents - found.keys()))
     failpoint("rebuild_log.read")
@@ -108,13 +112,14 @@ def _rebuild(store: GraphParts) -> RebuiltLog:
     rows = []
     for commit in ordered:
         parent = commit.parent_commit_id or ""
-        entry = LogEntry(commit, found[commit.graph_commit_id][1], found[parent][1] if parent in found else None)
+        _, pins, files = found[commit.graph_commit_id]
+        entry = LogEntry(commit, pins, found[parent][1] if parent in found else None, files)
         row = row_of(entry, depths.get(parent))
         depths[commit.graph_commit_id] = row["pins_depth"]
         rows.append(row)
     store.tables.create(LOG, SCHEMA, rows=pa.Table.from_pylist(rows, schema=SCHEMA))
     store.commits.forget()
-    without = sum(1 for _, pins in found.values() if pins is None)
+    without = sum(1 for _, pins, _ in found.values() if pins is None)
     done = RebuiltLog(len(rows), len(published), len(found) - len(published), lost, without, aside)
     _logger.warning("%s", done)
     return done
@@ -125,7 +130,7 @@ def _order(graph: CommitGraph, commit: GraphCommit) -> tuple[int, int, str]:
     return graph.generation(commit.graph_commit_id), commit.created_at, commit.graph_commit_id
 
 
-def _published(store: GraphParts) -> Iterator[tuple[str, tuple[GraphCommit, Pins | None]]]:
+def _published(store: GraphParts) -> Iterator[tuple[str, Known]]:
     """Every commit that a version of the manifest holds, of lines of deleted branches too."""
     lines: list[str | None] = [None, *(fork.name for fork in store.tables.list_forks(MANIFEST))]
     for line in lines:
@@ -140,10 +145,10 @@ def _published(store: GraphParts) -> Iterator[tuple[str, tuple[GraphCommit, Pins
             except OmniGraphError as error:
                 _logger.error("version %d of the manifest cannot be read, its commit is lost: %s", version, error)
                 continue
-            yield state.head.graph_commit_id, (state.head, state.tables)
+            yield state.head.graph_commit_id, (state.head, state.tables, files_of(state.rows))
 
 
-def _salvage(store: GraphParts) -> dict[str, tuple[GraphCommit, Pins | None]]:
+def _salvage(store: GraphParts) -> dict[str, Known]:
     """What can be read of the damaged log, and of those that were set aside earlier: fragment by fragment, version by
     version, the newest first."""
     rows: dict[str, dict[str, object]] = {}
@@ -152,15 +157,13 @@ def _salvage(store: GraphParts) -> dict[str, tuple[GraphCommit, Pins | None]]:
             whole = _take_fragments(store, TableVersion(location, None, version), rows)
             if whole:
                 break
-    found: dict[str, tuple[GraphCommit, Pins | None]] = {}
+    found: dict[str, Known] = {}
     for commit_id in rows:
         _decode(rows, commit_id, found)
     return found
 
 
-def _decode(
-    rows: dict[str, dict[str, object]], commit_id: str, found: dict[str, tuple[GraphCommit, Pins | None]]
-) -> None:
+def _decode(rows: dict[str, dict[str, object]], commit_id: str, found: dict[str, Known]) -> None:
     """Take a row's commit over, with its pins when the rows that they build on are there too."""
     chain: list[str] = []
     current: object = commit_id
@@ -176,7 +179,8 @@ def _decode(
         pins: Pins | None = None
         if isinstance(row["pins"], bytes) and depth is not None and (depth == 0 or base is not None):
             pins = decode_pins(row["pins"], base)
-        found[one] = (commit_of_row(row), pins)
+        files = decode_files(row["pins"]) if isinstance(row["pins"], bytes) else {}
+        found[one] = (commit_of_row(row), pins, files)
 
 
 def _take_fragments(store: GraphParts, table: TableVersion, rows: dict[str, dict[str, object]]) -> bool:

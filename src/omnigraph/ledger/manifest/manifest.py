@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from omnigraph.config import settings
-from omnigraph.errors import StorageKind
+from omnigraph.errors import StorageError, StorageKind
 from omnigraph.ledger.manifest import manifest_rows as rows_of
 from omnigraph.ledger.manifest.manifest_rows import MANIFEST, Row
 from omnigraph.ledger.manifest.stamp import CURRENT, read_stamp, refuse_newer
@@ -112,4 +112,12 @@ class Manifest:
 
 def state_of(table: TableVersion, rows: tuple[Row, ...]) -> ManifestState:
     """The state that a line's current rows describe."""
-    return ManifestState(table, CURRENT, rows_of.head_of(rows, table), rows_of.pins_of(rows), rows)
+    try:
+        return ManifestState(table, CURRENT, rows_of.head_of(rows, table), rows_of.pins_of(rows), rows)
+    except (ValueError, TypeError, KeyError, AttributeError) as cause:
+        raise StorageError(
+            f"{table} is damaged: its rows cannot be understood ({type(cause).__name__}). Put it back from a copy; "
+            "other branches and older commits can be read, and `omnigraph salvage` takes out what can be",
+            StorageKind.PERMANENT,
+            path=table.location,
+        ) from cause

@@ -60,11 +60,13 @@ def table_row(pin: TablePin, *, tombstone: bool = False) -> Row:
     }
 
 
-def head_row(commit: GraphCommit) -> Row:
-    """The row that every publish rewrites."""
+def head_row(commit: GraphCommit, files: Mapping[str, str] | None = None) -> Row:
+    """The row that every publish rewrites: its commit, and the checksums of the files that it adds."""
     row: Row = dict.fromkeys(SCHEMA.names)
     row[KEY_COLUMN] = row["object_type"] = HEAD_ID
-    row["metadata"] = orjson.dumps({"commit": commit.to_json(), "schema_digest": commit.schema_digest}).decode()
+    row["metadata"] = orjson.dumps(
+        {"commit": commit.to_json(), "schema_digest": commit.schema_digest, "files": files or {}}
+    ).decode()
     return row
 
 
@@ -90,6 +92,12 @@ def head_of(rows: Sequence[Row], where: object) -> GraphCommit:
     if len(heads) != 1:
         raise InternalError(f"{where} has {len(heads)} `{HEAD_ID}` rows and must have one; run `omnigraph verify`")
     return commit_from_json(orjson.loads(heads[0]["metadata"])["commit"])
+
+
+def files_of(rows: Sequence[Row]) -> dict[str, str]:
+    """The checksums of the files that the publish of this state added; none in graphs from before they were kept."""
+    heads = [row for row in rows if row["object_type"] == HEAD_ID]
+    return dict(orjson.loads(heads[0]["metadata"]).get("files") or {}) if heads else {}
 
 
 def commit_from_json(content: Mapping[str, Any]) -> GraphCommit:

@@ -19,12 +19,21 @@ CHECKPOINT_EVERY = 32
 Pins = Mapping[str, TablePin]
 
 
-def encode_pins(pins: Pins, base: Pins | None) -> bytes:
-    """`pins` as bytes: whole when `base` is None, otherwise what changed, came and went since `base`."""
+def encode_pins(pins: Pins, base: Pins | None, files: Mapping[str, str] | None = None) -> bytes:
+    """`pins` as bytes: whole when `base` is None, otherwise what changed, came and went since `base`.
+
+    `files` are the checksums of the files that the commit added; they travel along.
+    """
+    more = {"files": dict(files)} if files else {}
     if base is None:
-        return _pack({"pins": [astuple(pins[key]) for key in sorted(pins)]})
+        return _pack({"pins": [astuple(pins[key]) for key in sorted(pins)], **more})
     changed = [astuple(pins[key]) for key in sorted(pins) if base.get(key) != pins[key]]
-    return _pack({"pins": changed, "gone": sorted(base.keys() - pins.keys())})
+    return _pack({"pins": changed, "gone": sorted(base.keys() - pins.keys()), **more})
+
+
+def decode_files(data: bytes) -> dict[str, str]:
+    """The checksums that `encode_pins` was given."""
+    return dict(orjson.loads(zlib.decompress(data)).get("files", {}))
 
 
 def decode_pins(data: bytes, base: Pins | None) -> dict[str, TablePin]:

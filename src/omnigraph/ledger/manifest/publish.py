@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import overload
 
 from omnigraph.config import settings
 from omnigraph.errors import (
@@ -31,6 +32,7 @@ from omnigraph.ledger.manifest.manifest_rows import KEY_COLUMN, Row, head_row, p
 from omnigraph.ledger.manifest.stamp import check_for_publish
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.values import BranchRef, CommitOperation, GraphCommit, TablePin, WriterKind
+from omnigraph.storage.values import TableVersion
 
 _logger = logging.getLogger("omnigraph.ledger")
 
@@ -125,6 +127,7 @@ def _publish(
 ) -> tuple[GraphCommit, bool]:
     """The commit that was published, and whether it is in the log."""
     budget = settings().publisher_retry_budget
+    files: dict[str, str] | None = None
     for attempt in range(budget + 1):
         current = known if known is not None and attempt == 0 else store.manifest.read(branch)
         check_for_publish(current.stamp)
@@ -133,21 +136,42 @@ def _publish(
             return done, True
         check_expected(store, branch, current, expected, changes.commit.parent_commit_id)
         changed = _changed_rows(current, changes)
+        files = files if files is not None else _added_files(store, branch, current, changes)
         try:
-            published = _publish_once(store, branch, current, changes, changed)
+            published = _publish_once(store, branch, current, changes, changed, files)
         except Conflict:
             if attempt == budget:
                 break
             time.sleep(random.uniform(0.005, 0.02) * 2**attempt)
             continue
         failpoint("publish.after")
-        logged = record(store, branch, LogEntry(published.head, published.tables, current.tables))
+        own = store.tables.files.added(current.table, published.table)
+        logged = record(store, branch, LogEntry(published.head, published.tables, current.tables, {**files, **own}))
         return published.head, logged
     raise RowLevelCasContention(
         f"publishing on branch `{branch.name}` lost its race {budget + 1} times in a row; nothing was published. "
         "Try again when fewer writers are at work",
         branch=branch.name,
     )
+
+
+def _added_files(store: GraphParts, branch: BranchRef, current: ManifestState, changes: Publication) -> dict[str, str]:
+    """The checksums of the files that become published by this. A line of another branch was summed when that
+    published it."""
+    before = {pin.type_id: pin for pin in current.tables.values()}
+    found: dict[str, str] = {}
+    for pin in (*changes.updates, *changes.registered):
+        if pin.owner != branch.incarnation:
+            continue
+        old = before.get(pin.type_id)
+        same_line = old is not None and place(old)[:2] == place(pin)[:2]
+        earlier = TableVersion(*place(old)) if old is not None and same_line else None
+        try:
+            found |= store.tables.files.added(earlier, TableVersion(*place(pin)))
+        except StorageError as error:
+            # A checksum is a help, and no reason to refuse what is committed already.
+            _logger.warning("the files of %s have no checksums: %s", pin.table_key, error)
+    return found
 
 
 def check_expected(
@@ -166,6 +190,14 @@ def check_expected(
             mismatch,
             data_changed=table_data_changed(store, current, key, since),
         )
+
+
+@overload
+def place(pin: TablePin) -> tuple[str, str | None, int]: ...
+
+
+@overload
+def place(pin: None) -> None: ...
 
 
 def place(pin: TablePin | None) -> tuple[str, str | None, int] | None:
@@ -205,7 +237,12 @@ def _already_published(store: GraphParts, current: ManifestState, draft: CommitD
 
 
 def _publish_once(
-    store: GraphParts, branch: BranchRef, current: ManifestState, changes: Publication, table_rows: list[Row]
+    store: GraphParts,
+    branch: BranchRef,
+    current: ManifestState,
+    changes: Publication,
+    table_rows: list[Row],
+    files: dict[str, str],
 ) -> ManifestState:
     draft = changes.commit
     commit = GraphCommit(
@@ -223,7 +260,7 @@ def _publish_once(
         schema_digest=changes.schema_digest or current.schema_digest,
         operations=draft.operations,
     )
-    changed = {row[KEY_COLUMN]: row for row in [*table_rows, head_row(commit)]}
+    changed = {row[KEY_COLUMN]: row for row in [*table_rows, head_row(commit, files)]}
     known = {row[KEY_COLUMN]: row for row in current.rows}
     replaced = placed(known[key] for key in changed if key in known)
     staged = store.tables.stage_upsert(current.table, to_table(changed.values()), key=KEY_COLUMN, there=replaced)

@@ -25,6 +25,7 @@ from omnigraph.ledger.recovery.audit import RecoveryKind
 from omnigraph.ledger.recovery.evidence import head_of_line
 from omnigraph.ledger.recovery.resolve import look, now, resolve, retire, why_refused
 from omnigraph.ledger.recovery.sidecars import (
+    SIDECAR_PREFIX,
     Deferred,
     RecoveredTable,
     Resolution,
@@ -40,6 +41,9 @@ _logger = logging.getLogger("omnigraph.ledger")
 
 declare("recovery.taken_over", "A recoverer has taken a sidecar over and done nothing else yet")
 declare("recovery.orphan_published", "An orphaned sidecar is noted on main; no audit row, the sidecar is still there")
+
+TEMPORARY_SECONDS = 600.0
+"""A file beside the sidecars that its writer had no time to rename is left alone this long: a put takes an instant."""
 
 _LIVE = "live"
 _DEFERRED = "deferred"
@@ -86,6 +90,7 @@ def recover_all(store: GraphParts) -> RecoveryReport:
         complete(store)
     drop_dead_schema_lock(store)
     store.leases.sweep()
+    store.objects.remove_temporaries(TEMPORARY_SECONDS, SIDECAR_PREFIX)
     return report
 
 

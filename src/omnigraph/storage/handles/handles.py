@@ -29,13 +29,15 @@ Hook = Callable[[str, str], None]
 
 
 class Handles:
-    """Lance handles of one graph. `on_call`, when set, hears of each open and commit: `("open", location)`."""
+    """Lance handles of one graph. `on_call`, when set, hears of each open and commit: `("open", location)`.
+    `before_read` is called with each version whose rows are about to be read, and raises if they cannot be trusted."""
 
     def __init__(self, root: Root, cache_size: int = HANDLE_CACHE_SIZE) -> None:
         if root.scheme is Scheme.MEMORY:
             raise BadRequest("memory:// holds small objects only: keep the tables of a graph on a local path or s3://")
         self.root = root
         self.on_call: Hook | None = None
+        self.before_read: Callable[[TableVersion], None] = lambda version: None
         self._storage_options = root.storage_options() or None
         self._session = lance.Session()
         self._cache_size = max(1, cache_size)
@@ -70,6 +72,11 @@ class Handles:
                 session=self._session,
             )
         return self.remember(version, opened)
+
+    def readable(self, version: TableVersion) -> LanceDataset:
+        """The handle of a version whose rows are about to be read."""
+        self.before_read(version)
+        return self.at(version)
 
     def newest(self, location: str, branch: str | None) -> LanceDataset:
         """The handle of the newest version of one line, always looked up afresh."""

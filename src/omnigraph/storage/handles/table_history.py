@@ -99,8 +99,9 @@ def remove_versions(handles: Handles, location: str, branch: str | None, unwante
 
 def _transaction(handle: LanceDataset, version: int) -> TransactionInfo:
     try:
-        found = handle.read_transaction(version)
-    except Exception:
+        with lance_errors("reading the transaction of", f"version {version}"):
+            found = handle.read_transaction(version)
+    except OmniGraphError:
         found = None
     if found is None:
         return TransactionInfo(version, None, UNREADABLE, {}, _rows_changed(handle, version))
@@ -115,7 +116,8 @@ def _rows_changed(handle: LanceDataset, version: int) -> bool | None:
     try:
         found = handle.delta(begin_version=version - 1, end_version=version)
         readers = (found.get_inserted_rows(), found.get_updated_rows(), found.get_deleted_row_ids())
-        return any(batch.num_rows for reader in readers for batch in reader)
+        with lance_errors("comparing", f"version {version}"):
+            return any(batch.num_rows for reader in readers for batch in reader)
     except Exception:
         return None
 

@@ -83,7 +83,7 @@ class Leases:
             holder = self._keeper.holder(name)
             whose = f"{holder.owner} (process {holder.process} on {holder.host})" if holder else "somebody else"
             raise Busy(
-                f"`{name}` is held by {whose}; waited {wait:g} s for it. Try again shortly",
+                f"`{name}` is held by {whose}; waited {wait:.1f} s for it. Try again shortly",
                 lease=name,
                 owner=holder.owner if holder else None,
             )

@@ -99,6 +99,11 @@ def kind_of(reason: str) -> StorageKind:
     return StorageKind.UNKNOWN
 
 
+def is_passing(error: StorageError) -> bool:
+    """Whether the store is in trouble for a while, or not set up: what it keeps may be sound."""
+    return error.storage_kind in (StorageKind.TRANSIENT, StorageKind.CONFIGURATION)
+
+
 def advice(reason: str) -> str:
     """What to do about trouble that the operating system named by its number; nothing when it did not."""
     found = _NUMBERED.search(reason)

@@ -276,7 +276,7 @@ class ObjectStore:
                     removed += 1
         return removed
 
-    def remove_temporaries(self, older_than: float) -> int:
+    def remove_temporaries(self, older_than: float, below: str = "") -> int:
         """Remove files that a process which died was writing, once they are this many seconds old; how many.
 
         Only local disk has such files (`name#1`): they are never listed and never read.
@@ -285,7 +285,7 @@ class ObjectStore:
             return 0
         removed = 0
         with storage_errors("removing temporary files below", self.root.uri):
-            for directory, _, names in os.walk(self.root.path):
+            for directory, _, names in os.walk(Path(self.root.path, below)):
                 for name in names:
                     path = Path(directory, name)
                     if _TEMPORARY.search(name) and _is_older(path, older_than):

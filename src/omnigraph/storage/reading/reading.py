@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance.dataset import ColumnOrdering, LanceDataset
 
-from omnigraph.errors import BadRequest
+from omnigraph.errors import BadRequest, StorageKind
 from omnigraph.storage.constants import ID_COLUMN, IDS_PER_INDEX_LOOKUP, SCAN_SHARE
 from omnigraph.storage.handles.fragment_ids import Narrowed
 from omnigraph.storage.handles.handles import Handles
-from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.lance_errors import FileDamaged, TableNotFound, lance_errors
+from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.reading.filters import Filter, is_in, to_sql
+from omnigraph.storage.staging.staged_files import line_directory
 from omnigraph.storage.values import FragmentInfo, Ordering, TableVersion
 
 
@@ -47,7 +50,7 @@ def scan(
     the filter holds before the search takes its best rows, which is what callers mean. Without an `order_by` the order
     is that of the table's fragments.
     """
-    handle = handles.at(table)
+    handle = handles.readable(table)
     orderings = _orderings(order_by)
     names = list(columns) if columns is not None else None
     only_to_order: list[str] = []
@@ -57,7 +60,7 @@ def scan(
         names += only_to_order
         # A search gives its score even when a projection does not name it; Lance would stop doing so by itself.
         names += [name for name, used in (("_distance", nearest), ("_score", full_text)) if used and name not in names]
-    with lance_errors("reading", table):
+    with _read_errors(handles, table):
         reader: pa.RecordBatchReader = handle.scanner(
             columns=names,
             filter=lance_filter(handle, filter),
@@ -75,7 +78,7 @@ def scan(
             use_scalar_index=None if use_index else False,
             disable_scoring_autoprojection=True if names is not None else None,
         ).to_reader()
-    batches = _in_our_words(reader, table)
+    batches = _in_our_words(handles, reader, table)
     if not only_to_order:
         return pa.RecordBatchReader.from_batches(reader.schema, batches)
     kept = [field for field in reader.schema if field.name not in only_to_order]
@@ -86,7 +89,7 @@ def scan(
 
 def count(handles: Handles, table: TableVersion, filter: Filter | pc.Expression | None = None) -> int:
     """How many rows there are, or how many match. Without a filter it reads no data."""
-    handle = handles.at(table)
+    handle = handles.at(table) if filter is None else handles.readable(table)
     with lance_errors("counting", table):
         if filter is None:
             return int(handle.count_rows())
@@ -96,7 +99,8 @@ def count(handles: Handles, table: TableVersion, filter: Filter | pc.Expression 
 
 def schema(handles: Handles, table: TableVersion) -> pa.Schema:
     """The table's Arrow schema; blob columns have Lance's blob type."""
-    return handles.at(table).schema
+    with lance_errors("reading the schema of", table):
+        return handles.at(table).schema
 
 
 def metadata(handles: Handles, table: TableVersion) -> dict[str, str]:
@@ -202,7 +206,7 @@ def take_rows(
     handles: Handles, table: TableVersion, row_ids: Sequence[int] | pa.Array, columns: Sequence[str] | None = None
 ) -> pa.Table:
     """The rows with these stable row ids, with `_rowid`, in the order asked for. Missing ones are left out."""
-    handle = handles.at(table)
+    handle = handles.readable(table)
     wanted = row_ids if isinstance(row_ids, pa.Array) else pa.array(row_ids, pa.uint64())
     names = list(columns) if columns is not None else list(handle.schema.names)
     with lance_errors("reading rows of", table):
@@ -271,10 +275,26 @@ def _orderings(order_by: Sequence[Ordering | str] | None) -> list[ColumnOrdering
     return [ColumnOrdering(entry.column, entry.ascending, entry.nulls_first) for entry in orderings]
 
 
-def _in_our_words(reader: pa.RecordBatchReader, table: TableVersion) -> Iterator[pa.RecordBatch]:
+@contextmanager
+def _read_errors(handles: Handles, table: TableVersion) -> Iterator[None]:
+    """Errors in our words. A file that is missing because cleanup has removed the version is no damage."""
+    try:
+        with lance_errors("reading", table):
+            yield
+    except FileDamaged:
+        versions = f"{line_directory(table)}/_versions"
+        names = (f"{2**64 - 1 - table.version:020d}.manifest", f"{table.version}.manifest")
+        if any(open_objects(handles.root).head(f"{versions}/{name}") is not None for name in names):
+            raise
+        raise TableNotFound(
+            f"{table} has been removed, by cleanup or with its branch: read a newer state", StorageKind.NOT_FOUND
+        ) from None
+
+
+def _in_our_words(handles: Handles, reader: pa.RecordBatchReader, table: TableVersion) -> Iterator[pa.RecordBatch]:
     """The reader's batches, with errors that come while reading told in our words too."""
     while True:
-        with lance_errors("reading", table):
+        with _read_errors(handles, table):
             try:
                 batch = reader.read_next_batch()
             except StopIteration:

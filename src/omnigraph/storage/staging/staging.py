@@ -67,7 +67,7 @@ def stage_change(
     `there` is for a caller who has just read this version and knows which of the ids exist and where: their key,
     `_rowid` and `_rowaddr`. Otherwise they are looked up.
     """
-    handle = handles.at(table)
+    handle = handles.readable(table)
     upsert_ids = _checked_ids(table, upserts, key)
     doomed = unique_ids(delete_ids) if delete_ids is not None else pa.array([], pa.string())
     if len(doomed) and len(upsert_ids):

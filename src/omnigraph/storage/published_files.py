@@ -1,0 +1,165 @@
+"""The files that a version of a table consists of, and their checksums.
+
+Lance writes files and does not check them when it reads them: a flipped bit in a data file is another value, one in a
+deletion vector can end the process. So each commit records the checksums of the files that it adds (the ledger keeps
+them), computed while they are still in the system's memory. Data files are summed when they are staged, before the
+commit window is entered.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import ipc
+
+from omnigraph.config import settings
+from omnigraph.errors import StorageKind
+from omnigraph.storage.handles.handles import Handles
+from omnigraph.storage.lance_errors import FileDamaged, lance_errors
+from omnigraph.storage.objects.object_errors import storage_errors
+from omnigraph.storage.objects.objects import open_objects
+from omnigraph.storage.staging.staged_files import line_directory
+from omnigraph.storage.values import TableVersion
+
+Checksums = Mapping[str, str]
+"""Paths below the graph's root, with `size-crc32` of each."""
+
+_NOTED = 65_536
+_PIECE = 4 << 20
+
+
+class PublishedFiles:
+    """Sums files of one graph, and checks them when that is asked for. Safe to share between threads."""
+
+    def __init__(self, handles: Handles) -> None:
+        self._handles = handles
+        self._noted: OrderedDict[str, str] = OrderedDict()
+        self._sound: OrderedDict[str, None] = OrderedDict()
+        self._asking = False
+        self.expected: Callable[[], Checksums] | None = None
+        """Where the recorded checksums come from; set by whoever keeps them."""
+
+    @property
+    def sums(self) -> bool:
+        """Whether commits record checksums here: object stores check what they keep by themselves."""
+        mode = settings().checksums
+        return mode == "all" or (mode == "local" and self._handles.root.is_local)
+
+    def note(self, paths: Iterable[str]) -> None:
+        """Sum files that were just staged, so that the commit need not."""
+        if self.sums:
+            for path in paths:
+                if not path.endswith("/"):
+                    self._remember(path, self.checksum(path))
+
+    def added(self, before: TableVersion | None, after: TableVersion) -> dict[str, str]:
+        """The checksums of the files of `after` that `before` does not have, its own manifest included."""
+        if not self.sums:
+            return {}
+        known = set(self.files(before)) if before is not None else set()
+        new = [path for path in self.files(after) if path not in known]
+        return {path: self._noted.pop(path, "") or self.checksum(path) for path in new}
+
+    def files(self, table: TableVersion) -> list[str]:
+        """The files that a version keeps on its own line: data, blobs beside them, deletion vectors, its manifest."""
+        base = line_directory(table)
+        found = [f"{base}/_versions/{2**64 - 1 - table.version:020d}.manifest"]
+        handle = self._handles.at(table)
+        with lance_errors("reading the files of", table):
+            for fragment in handle.get_fragments():
+                metadata = fragment.metadata
+                for file in metadata.files:
+                    if file.base_id is None:
+                        found += [f"{base}/data/{file.path}", *self._blobs(f"{base}/data/{file.path}")]
+                deleted = metadata.deletion_file
+                if deleted is not None and deleted.base_id is None:
+                    name = str(deleted.path(fragment.fragment_id)).rsplit("/", 1)[-1]
+                    found.append(f"{base}/_deletions/{name}")
+        return found
+
+    def checksum(self, path: str) -> str:
+        """The size and CRC-32 of a file as it is now."""
+        size = crc = 0
+        if self._handles.root.is_local:
+            with storage_errors("reading", path), Path(self._handles.root.path, path).open("rb") as file:
+                while piece := file.read(_PIECE):
+                    size, crc = size + len(piece), zlib.crc32(piece, crc)
+        else:
+            data, _ = open_objects(self._handles.root).get(path)
+            size, crc = len(data), zlib.crc32(data)
+        return f"{size}-{crc:08x}"
+
+    def check(self, table: TableVersion) -> None:
+        """`FileDamaged` for a version that is about to be read, if one of its files is known not to be sound.
+
+        Deletion vectors on local disk are always looked into, once each: Lance ends the process on some that are
+        damaged. With `OMNIGRAPH_CHECK_FILES` every file is compared with its checksum, once each.
+        """
+        whole = settings().check_files == "all" and self.expected is not None and not self._asking
+        if not whole and not self._handles.root.is_local:
+            return
+        # A version is judged once; what it shares with others, once too.
+        key = str(table) + ("!" if whole else "")
+        if key in self._sound:
+            return
+        recorded = self._recorded() if whole else {}
+        for path in self.files(table):
+            if whole and path in recorded and f"{path}!" not in self._sound:
+                self._compare(path, recorded[path])
+                self._mark(f"{path}!")
+            if path.endswith(".arrow") and "/_deletions/" in path and path not in self._sound:
+                self._check_vector(path)
+                self._mark(path)
+        self._mark(key)
+
+    def _recorded(self) -> Checksums:
+        """What was recorded. To look it up reads tables too, which cannot wait for it."""
+        self._asking = True
+        try:
+            return self.expected() if self.expected is not None else {}
+        finally:
+            self._asking = False
+
+    def _compare(self, path: str, recorded: str) -> None:
+        found = self.checksum(path)
+        if found != recorded:
+            raise damaged(path, f"it has the checksum {found} and was published with {recorded}")
+
+    def _check_vector(self, path: str) -> None:
+        with storage_errors("reading", path):
+            data = Path(self._handles.root.path, path).read_bytes()
+        try:
+            ipc.open_file(pa.BufferReader(data)).read_all().validate(full=True)
+        except (pa.ArrowException, OSError, ValueError, IndexError) as error:
+            raise damaged(path, f"it is no deletion vector ({str(error).splitlines()[0]})") from error
+
+    def _blobs(self, path: str) -> list[str]:
+        """The files of blobs beside a data file, where that can be told without asking a store for each file."""
+        if not self._handles.root.is_local:
+            return []
+        directory = Path(self._handles.root.path, path.removesuffix(".lance"))
+        return [f"{path.removesuffix('.lance')}/{one.name}" for one in sorted(directory.glob("*"))]
+
+    def _remember(self, path: str, checksum: str) -> None:
+        self._noted[path] = checksum
+        while len(self._noted) > _NOTED:
+            self._noted.popitem(last=False)
+
+    def _mark(self, key: str) -> None:
+        self._sound[key] = None
+        while len(self._sound) > _NOTED:
+            self._sound.popitem(last=False)
+
+
+def damaged(path: str, why: str) -> FileDamaged:
+    """The error for a file that is not what was published."""
+    return FileDamaged(
+        f"the file {path} is damaged: {why}. Put it back from a copy; other tables, and versions without it, can be "
+        "read, and `omnigraph salvage` takes out what can be",
+        StorageKind.PERMANENT,
+        path=path,
+    )
