@@ -84,6 +84,9 @@ def _keyword(tokens: Sequence[Token], index: int, depth: int, inside_case: bool)
 def _is_name_place(tokens: Sequence[Token], index: int) -> bool:
     """Whether the token before says that a name follows; behind a dot it is a name itself, whatever its type."""
     before, further = type_at(tokens, index - 1), type_at(tokens, index - 2)
+    if before == "COLON":
+        # `$x: case` is a type; in `p: case { … }` and `f(p: case { … })` a value follows.
+        return further in {"VARIABLE", "PARAMETER"}
     return before in _NAMES_FOLLOW and not (before in WORD_TOKENS and further in {"DOT", "AS", "AT"})
 
 
