@@ -3,4 +3,4 @@
 A text becomes a tree here and nothing else: what makes sense is said by `check`, what it means by `lower`.
 """
 
-__all__ = ["format", "parse", "print", "syntax"]
+__all__ = ["format", "parse", "print", "syntax", "tokens"]
