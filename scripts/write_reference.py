@@ -1,4 +1,4 @@
-"""Writes the reference pages that come from the code: errors, settings, failpoints, functions. A test keeps them true."""
+"""Writes the reference that comes from the code: errors, settings, failpoints, functions. A test keeps it up to date."""
 
 from __future__ import annotations
 
