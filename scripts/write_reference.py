@@ -1,4 +1,4 @@
-"""Writes the reference that comes from the code: errors, settings, failpoints, functions. A test keeps it up to date."""
+"""Writes the reference that comes from the code: errors, settings, failpoints, functions. A test keeps it true."""
 
 from __future__ import annotations
 
@@ -76,10 +76,8 @@ def query_reference_page() -> str:
 
 def _functions() -> str:
     groups = dict.fromkeys(function.group for function in FUNCTIONS.values())
-    out = [
-        "",
-        "Null among the arguments makes the result null, unless it says otherwise. `?` is optional, `...` repeats.",
-    ]
+    rules = "Null among the arguments makes the result null, unless it says otherwise. `?` is optional, `...` repeats."
+    out = ["", rules]
     for group in groups:
         out += ["", f"### {group}", "", "| function | meaning | examples |", "|---|---|---|"]
         out += [_function_row(each) for each in FUNCTIONS.values() if each.group == group]
