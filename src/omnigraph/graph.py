@@ -18,6 +18,8 @@ from omnigraph.query.cache import CacheKey, QueryCache
 from omnigraph.sources import gathered, named_in_errors, query_source, schema_source
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from omnigraph.embed.provider import EmbeddingProvider
     from omnigraph.ledger.recovery.audit import RecoveryRecord
     from omnigraph.ledger.recovery.recover import RecoveryReport
@@ -332,8 +334,12 @@ class Graph(Maintenance):
             if self._combine and if_commit is None:
                 from omnigraph.write.mutate.combined import mutate_combined
 
-                return mutate_combined(self._store, given.text, name, values, branch=target, actor=by)
-            return mutate(self._store, given.text, name, values, branch=target, actor=by, if_commit=if_commit)
+                return mutate_combined(
+                    self._store, given.text, name, values, branch=target, actor=by, read=_read_match
+                )
+            return mutate(
+                self._store, given.text, name, values, branch=target, actor=by, if_commit=if_commit, read=_read_match
+            )
 
     def load(
         self,
@@ -594,6 +600,16 @@ class Graph(Maintenance):
         if not isinstance(compiled, ReadQuery):
             raise BadRequest(f"`{compiled.name}` is a mutation; run it with `mutate`")
         return compiled, values
+
+
+def _read_match(
+    store: GraphStore, snapshot: Snapshot, query: ReadQuery, params: Mapping[str, Any], *, now: datetime
+) -> Any:
+    """Run the `match` of a mutation on the snapshot that the mutation is prepared on."""
+    from omnigraph.read.run import run_query
+
+    catalog = store.catalog(snapshot.schema_digest)
+    return run_query(store, snapshot, catalog, query, params, now=now).to_arrow()
 
 
 def _result_to_spark(result: Result) -> Any:

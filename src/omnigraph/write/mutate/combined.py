@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from ulid import ULID
 
 from omnigraph.config import settings
+from omnigraph.errors import OmniGraphError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
@@ -25,7 +26,7 @@ from omnigraph.ledger.history.complete_log import known_history
 from omnigraph.ledger.values import MAIN, CommitOperation, GraphCommit, Snapshot, WriterKind
 from omnigraph.write.committed import CommittedRows
 from omnigraph.write.mutate.carried_rows import CarriedRows
-from omnigraph.write.mutate.mutate import affected_by, compiled_mutation, likely_footprint, run_mutation
+from omnigraph.write.mutate.mutate import Affected, ReadAt, compiled_mutation, likely_footprint, mutate, run_mutation
 from omnigraph.write.mutate.pending import PendingTable
 from omnigraph.write.results import MutationResult
 from omnigraph.write.stage_tables import storable
@@ -51,6 +52,7 @@ class Rider:
     now: datetime.datetime
     operation_id: str = field(default_factory=lambda: str(ULID()))
     operation: CommitOperation | None = None
+    inserted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     changed: bool = False
     error: Exception | None = None
     commit: GraphCommit | None = None
@@ -68,6 +70,7 @@ class Rider:
             done.affected_edges,
             self.commit if self.changed else None,
             self.actor,
+            self.inserted,
             self.operation_id,
         )
 
@@ -80,15 +83,30 @@ def mutate_combined(
     *,
     branch: str = MAIN,
     actor: str | None = None,
+    read: ReadAt | None = None,
 ) -> MutationResult:
-    """Run one mutation of a query text on a branch, in one commit with others that wait, if there are any."""
+    """Run one mutation of a query text on a branch, in one commit with others that wait, if there are any.
+
+    One that starts with a `match` has a commit of its own: what it matches is read from a published state, and those
+    before it in a combined commit are not published yet. `read` runs its `match`.
+    """
     store.refuse_if_read_only("mutate")
+    if _stands_alone(store, branch, source, name):
+        return mutate(store, source, name, params, branch=branch, actor=actor, read=read)
     rider = Rider(source, name, params or {}, actor, datetime.datetime.now(datetime.UTC))
     footprint = likely_footprint(store, branch, source, name)
     with store.queue.turn_or_ride(branch, footprint, rider) as turn:
         if turn is not None:
             _carry(store, branch, turn, rider)
     return rider.result(branch)
+
+
+def _stands_alone(store: GraphStore, branch: str, source: str, name: str | None) -> bool:
+    """Whether a mutation has a `match`, or does not compile, which it says best by itself."""
+    try:
+        return compiled_mutation(store, source, name, store.last_schema(branch)).match is not None
+    except OmniGraphError:
+        return True
 
 
 def _carry(store: GraphStore, branch: str, turn: Turn, first: Rider) -> None:
@@ -145,14 +163,15 @@ def prepare_combined(
         rider.error, rider.changed = None, False
         try:
             query = compiled_mutation(store, rider.source, rider.name, snapshot.schema_digest)
-            _, changes = run_mutation(catalog, carried, query, rider.params, rider.now)
+            staging, changes = run_mutation(catalog, carried, query, rider.params, rider.now)
         except Exception as error:  # whatever it is, it is this one's alone
             rider.error = error
             continue
         carried.fold(changes)
         failpoint("combine.member")
-        nodes, edges = affected_by(catalog, changes)
-        rider.operation = _operation(rider, query.name, nodes, edges, changes)
+        affected = Affected.by(staging, changes)
+        rider.inserted = affected.inserted
+        rider.operation = _operation(rider, query.name, affected, changes)
         rider.changed = bool(changes)
         if changes:
             operations.append(rider.operation)
@@ -168,7 +187,7 @@ def prepare_combined(
 
 
 def _operation(
-    rider: Rider, query_name: str, nodes: int, edges: int, changes: Mapping[str, PendingTable]
+    rider: Rider, query_name: str, affected: Affected, changes: Mapping[str, PendingTable]
 ) -> CommitOperation:
     left, more = TOUCHED_IDS, False
     touched: list[tuple[str, tuple[str, ...]]] = []
@@ -178,7 +197,9 @@ def _operation(
         if ids[:left]:
             touched.append((table_key, tuple(ids[:left])))
         left = max(0, left - len(ids))
-    return CommitOperation(rider.operation_id, rider.actor, query_name, nodes, edges, tuple(touched), more)
+    return CommitOperation(
+        rider.operation_id, rider.actor, query_name, affected.nodes, affected.edges, tuple(touched), more
+    )
 
 
 def _stage(
