@@ -45,7 +45,14 @@ def test_an_insert_makes_one_row_and_one_commit(store: GraphStore):
 
 def test_the_result_is_json_as_the_surfaces_print_it(store: GraphStore):
     result = run(store, "insert Person { slug: $s }", s="eve")
-    assert list(result.to_json()) == ["branch", "query_name", "affected_nodes", "affected_edges", "commit"]
+    assert list(result.to_json()) == [
+        "branch",
+        "query_name",
+        "affected_nodes",
+        "affected_edges",
+        "inserted_ids",
+        "commit",
+    ]
     assert result.to_json()["commit"]["graph_commit_id"] == result.commit.graph_commit_id
 
 
