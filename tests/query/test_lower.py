@@ -9,8 +9,8 @@ import pytest
 from omnigraph.diagnostics import QueryTypeError
 from omnigraph.errors import BadRequest, NotFound
 from omnigraph.query import ir
-from omnigraph.query.lower import compile_file, compile_query
-from omnigraph.query.parse import parse_queries
+from omnigraph.query.lower.compile import compile_file, compile_query
+from omnigraph.query.text.parse import parse_queries
 from omnigraph.query.typing import BOOL, DATE, F64, I64, STRING
 from omnigraph.schema.types import EntityType, ListType, Scalar, ScalarType, VectorType
 from tests.query.sample import CATALOG, compiled, filtered, mutation, read

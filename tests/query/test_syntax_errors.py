@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.diagnostics import QueryParseError
-from omnigraph.query.parse import MAX_ERRORS, parse_queries
+from omnigraph.query.text.parse import MAX_ERRORS, parse_queries
 from tests.query.sample import unmarked
 
 CASES: list[tuple[str, str, str | None]] = [

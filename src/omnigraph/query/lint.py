@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from omnigraph.diagnostics import Diagnostic, QueryTypeError, Severity, Span
-from omnigraph.query import codes, ir, syntax
-from omnigraph.query.lower import compile_query
-from omnigraph.query.parse import BrokenQuery, parse_tolerantly
+from omnigraph.query import codes, ir
+from omnigraph.query.lower.compile import compile_query
+from omnigraph.query.text import syntax
+from omnigraph.query.text.parse import BrokenQuery, parse_tolerantly
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import check_schema
 from omnigraph.schema.parse import parse_tolerantly as parse_schema_tolerantly

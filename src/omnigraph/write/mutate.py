@@ -16,10 +16,11 @@ from omnigraph.errors import BadRequest
 from omnigraph.ledger.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.intents import WriteIntent
 from omnigraph.ledger.values import MAIN, Snapshot, WriterKind
-from omnigraph.query import ir, syntax
+from omnigraph.query import ir
 from omnigraph.query.bind import bind_parameters
-from omnigraph.query.lower import compile_query
-from omnigraph.query.parse import parse_queries
+from omnigraph.query.lower.compile import compile_query
+from omnigraph.query.text import syntax
+from omnigraph.query.text.parse import parse_queries
 from omnigraph.schema.catalog import Catalog, EdgeType
 from omnigraph.write.bindings import ONE, Bindings, read_match
 from omnigraph.write.blob_uris import with_blob_bytes

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from omnigraph.diagnostics import Span
-from omnigraph.query import codes, ir, syntax
+from omnigraph.query import codes, ir
 from omnigraph.query.check.literals import Misfit, coerce, describe, typed
 from omnigraph.query.check.scope import shown
-from omnigraph.query.print import expression_text
+from omnigraph.query.text import syntax
+from omnigraph.query.text.print import expression_text
 from omnigraph.query.typing import BOOL, DATE, DATETIME, STRING, type_of
 from omnigraph.schema.patterns import BadPattern, portable_pattern
 from omnigraph.schema.types import (

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from omnigraph.diagnostics import Span
-from omnigraph.query import codes, ir, syntax
+from omnigraph.query import codes, ir
 from omnigraph.query.check.literals import Misfit, typed
-from omnigraph.query.print import expression_text
+from omnigraph.query.text import syntax
+from omnigraph.query.text.print import expression_text
 from omnigraph.query.typing import DATE, DATETIME, F64, I64, STRING, U64, arithmetic_type, type_of, unified
 from omnigraph.schema.types import (
     INTEGERS,

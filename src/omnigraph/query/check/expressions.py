@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from omnigraph.diagnostics import Span, did_you_mean
-from omnigraph.query import codes, ir, syntax
+from omnigraph.query import codes, ir
 from omnigraph.query.check import computed, functions
 from omnigraph.query.check.comparisons import check_comparison, null_test
 from omnigraph.query.check.literals import INTEGER_RANGES, default_type
@@ -20,6 +20,7 @@ from omnigraph.query.check.scope import (
     find_field,
     suggest_variable,
 )
+from omnigraph.query.text import syntax
 from omnigraph.query.typing import BOOL, STRING, children, type_of
 from omnigraph.schema.catalog import GraphType
 from omnigraph.schema.types import EntityType, Scalar

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from omnigraph.diagnostics import did_you_mean
-from omnigraph.query import codes, syntax
+from omnigraph.query import codes
 from omnigraph.query.check.scope import Bound, Scope, joined_key, lower_first
+from omnigraph.query.text import syntax
 from omnigraph.schema.catalog import EdgeType
 from omnigraph.schema.types import EntityType
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from omnigraph.diagnostics import did_you_mean
-from omnigraph.query import codes, ir, syntax
+from omnigraph.query import codes, ir
 from omnigraph.query.check import blocks
 from omnigraph.query.check.comparisons import equals
 from omnigraph.query.check.expressions import ExpressionChecker, Row
@@ -21,6 +21,7 @@ from omnigraph.query.check.places import Place
 from omnigraph.query.check.scope import Bound, Scope, common_field, lower_first, node_types, shown
 from omnigraph.query.check.scope import common_names as shared_names
 from omnigraph.query.ir.walk import columns_of, variables_of
+from omnigraph.query.text import syntax
 from omnigraph.schema.catalog import EdgeType
 from omnigraph.schema.types import EntityType, ListType, Scalar, VectorType, is_blob
 

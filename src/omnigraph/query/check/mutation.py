@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.diagnostics import Span, did_you_mean
-from omnigraph.query import codes, ir, syntax
+from omnigraph.query import codes, ir
 from omnigraph.query.blobs import parse_blob
 from omnigraph.query.check.expressions import ExpressionChecker, Row
 from omnigraph.query.check.literals import Misfit, typed
 from omnigraph.query.check.places import Place
 from omnigraph.query.check.scope import Scope, shown, suggest_variable
 from omnigraph.query.ir.walk import variables_of
-from omnigraph.query.print import expression_text
+from omnigraph.query.text import syntax
+from omnigraph.query.text.print import expression_text
 from omnigraph.query.typing import BLOB, BOOL, F64, STRING, arithmetic_type, type_of
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType, column_titles
 from omnigraph.schema.types import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from omnigraph.query import syntax
+from omnigraph.query.text import syntax
 
 
 def own_variables(clause: syntax.Clause) -> tuple[syntax.Variable, ...]:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from omnigraph.diagnostics import Diagnostic, Span, did_you_mean
-from omnigraph.query import codes, ir, syntax
+from omnigraph.query import codes, ir
+from omnigraph.query.text import syntax
 from omnigraph.query.typing import STRING
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType
 from omnigraph.schema.types import ValueType

@@ -165,4 +165,5 @@ __all__ = [
     "Unit",
     "Update",
     "Variable",
+    "walk",
 ]

@@ -9,9 +9,9 @@ from typing import Any
 from lark import Token, Transformer, v_args
 
 from omnigraph.diagnostics import Diagnostic, Span
-from omnigraph.query import syntax
-from omnigraph.query.syntax import LiteralKind
-from omnigraph.query.tokens import span_of
+from omnigraph.query.text import syntax
+from omnigraph.query.text.syntax import LiteralKind
+from omnigraph.query.text.tokens import span_of
 from omnigraph.schema.floats import Underflow, parse_float
 from omnigraph.schema.literals import BadEscape, decode_string
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from omnigraph.query import ir
-from omnigraph.query.check.functions import has_aggregate
+from omnigraph.query.check.aggregates import has_aggregate
 from omnigraph.query.check.results import CheckedResult, OrderedBy
 from omnigraph.query.ir.walk import rebuild
 from omnigraph.query.typing import F64, is_nullable, type_of

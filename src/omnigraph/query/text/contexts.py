@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from omnigraph.query.tokens import KEYWORD_TOKENS, WORD_TOKENS, as_name, retyped, type_at
+from omnigraph.query.text.tokens import KEYWORD_TOKENS, WORD_TOKENS, as_name, retyped, type_at
 
 if TYPE_CHECKING:
     from lark import Token

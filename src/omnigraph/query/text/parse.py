@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.diagnostics import Diagnostic, QueryParseError, Span, did_you_mean
-from omnigraph.query import syntax
-from omnigraph.query.parse_errors import bare_name, unexpected_end, unexpected_token
-from omnigraph.query.tokens import (
+from omnigraph.query.text import syntax
+from omnigraph.query.text.parse_errors import bare_name, unexpected_end, unexpected_token
+from omnigraph.query.text.tokens import (
     MAX_NESTING,
     WORD_TOKENS,
     as_name,
@@ -106,7 +106,7 @@ def _name_of(tokens: Sequence[Token]) -> str | None:
 def _parse_chunk(tokens: Sequence[Token]) -> syntax.Query | Diagnostic:
     from lark import UnexpectedToken
 
-    from omnigraph.query.build import SyntaxProblem
+    from omnigraph.query.text.build import SyntaxProblem
 
     too_deep = deepest(tokens)
     if too_deep is not None:

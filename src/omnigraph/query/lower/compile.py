@@ -55,16 +55,17 @@ from collections.abc import Sequence
 
 from omnigraph.diagnostics import Diagnostic, QueryTypeError, did_you_mean
 from omnigraph.errors import BadRequest, NotFound
-from omnigraph.query import ir, syntax
+from omnigraph.query import ir
 from omnigraph.query.check.blocks import Block
 from omnigraph.query.check.match import MatchChecker
 from omnigraph.query.check.mutation import check_statement, touched
 from omnigraph.query.check.parameters import check_parameters
 from omnigraph.query.check.results import CheckedResult, check_result, check_stage
 from omnigraph.query.check.scope import Problems, Scope
-from omnigraph.query.lower_match import lower_block, tables_of
-from omnigraph.query.lower_result import RankNames, lower_result, lower_stage, sortable
-from omnigraph.query.parse import parse_queries
+from omnigraph.query.lower.blocks import lower_block, tables_of
+from omnigraph.query.lower.results import RankNames, lower_result, lower_stage, sortable
+from omnigraph.query.text import syntax
+from omnigraph.query.text.parse import parse_queries
 from omnigraph.schema.catalog import Catalog
 
 

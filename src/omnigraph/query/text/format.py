@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from omnigraph.diagnostics import Span
 from omnigraph.errors import InternalError
-from omnigraph.query import syntax
-from omnigraph.query.parse import parse_queries
-from omnigraph.query.print import (
+from omnigraph.query.text import syntax
+from omnigraph.query.text.parse import parse_queries
+from omnigraph.query.text.print import (
     annotation_text,
     bind_head,
     expression_text,

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from omnigraph.diagnostics import Diagnostic, Span, did_you_mean
-from omnigraph.query import syntax
-from omnigraph.query.tokens import KEYWORD_TOKENS, KEYWORDS, WORD_TOKENS, span_of
+from omnigraph.query.text import syntax
+from omnigraph.query.text.tokens import KEYWORD_TOKENS, KEYWORDS, WORD_TOKENS, span_of
 
 if TYPE_CHECKING:
     from lark import Token

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.query import syntax
+from omnigraph.query.text import syntax
 
 
 def header_text(query: syntax.Query) -> str:

@@ -84,9 +84,9 @@ def parser() -> Lark:
     """The parser, built once per process when the first query is parsed."""
     from lark import Lark
 
-    from omnigraph.query.build import SyntaxBuilder
+    from omnigraph.query.text.build import SyntaxBuilder
 
-    grammar = resources.files("omnigraph.query").joinpath("grammar.lark").read_text(encoding="utf-8")
+    grammar = resources.files("omnigraph.query.text").joinpath("grammar.lark").read_text(encoding="utf-8")
     return Lark(grammar, parser="lalr", lexer="basic", start=["query", "broken"], transformer=SyntaxBuilder())
 
 
@@ -154,7 +154,7 @@ def deepest(tokens: Sequence[Token]) -> Token | None:
 
 def classify(tokens: Sequence[Token]) -> list[Token]:
     """The tokens of one query with the types that the grammar tells apart but the lexer cannot."""
-    from omnigraph.query.contexts import retype_words
+    from omnigraph.query.text.contexts import retype_words
 
     parameters, body = header_of(tokens)
     result = list(tokens)
