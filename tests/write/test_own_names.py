@@ -149,3 +149,35 @@ def test_migrations_add_rename_and_drop_them(graph: Graph, tmp_path: Path):
     with open(str(tmp_path / "graph.omni")) as again:
         assert again.entity("Fits", "f2")["@src"] == "p2"
         assert again.verify().ok
+
+
+def test_queries_tell_them_from_our_own(graph: Graph):
+    text = """query q() { match { $a $e:fits $b }
+        return { $e.@id as own, $e.id as i, $e.@src as f, $e.src as s, $a.id as a, $a.src as n, $a.type as t }
+        order { own } }"""
+    assert graph.query(text).rows() == [
+        {"own": "f1", "i": "own", "f": "p1", "s": 7, "a": "p1", "n": 1, "t": "bolt"},
+        {"own": "f2", "i": None, "f": "p2", "s": 8, "a": "p2", "n": None, "t": None},
+    ]
+    for where in ('$e.id = "own"', "$e.src = 7", '$e.@src = "p1"', '$e.@id = "f1"', "$a.src = 1"):
+        found = graph.query(f"query q() {{ match {{ $a $e:fits $b  {where} }} return {{ $e.@id as i }} }}").rows()
+        assert found == [{"i": "f1"}], where
+    whole = graph.query('query q() { match { $p: Part { id: "p1" } } return { $p } }').rows()
+    assert whole == [{"p": {"@id": "p1", "id": "p1", "src": 1, "dst": "x", "type": "bolt"}}]
+    loose = graph.query("query q() { match { $l: Loose { id: 5 } } return { $l } }").rows()
+    assert loose == [{"l": {"@id": "l1", "id": 5, "type": "t"}}]
+
+
+def test_mutations_set_and_find_them(graph: Graph):
+    graph.mutate('query q() { insert Part { id: "p3", src: 4, dst: "z", type: "nut" } }')
+    graph.mutate('query q() { insert Fits { from: "p3", to: "p1", id: "mine", src: 30, dst: "q" } }')
+    graph.mutate("query q() { insert Loose { id: 9 } }")
+    text = "query q() { match { $a $e:fits $b  $e.src = 30 } return { $e.id as i, $e.dst as d, $e.@dst as to } }"
+    assert graph.query(text).rows() == [{"i": "mine", "d": "q", "to": "p1"}]
+    graph.mutate("query q() { update Fits set { src: src + 1, dst: id } where src = 30 }")
+    assert graph.query(text.replace("30", "31")).rows() == [{"i": "mine", "d": "mine", "to": "p1"}]
+    assert graph.mutate('query q() { update Part set { src: 5 } where id = "p3" }').affected_nodes == 1
+    assert graph.mutate("query q() { delete Loose where id = 9 }").affected_nodes == 1
+    assert graph.mutate('query q() { delete Fits where src = 31 and id = "mine" }').affected_edges == 1
+    assert graph.mutate("query q() { match { $p: Part  $p.src = 5 } update $p set { src: $p.src + 1 } }").affected_nodes
+    assert graph.entity("Part", "p3")["src"] == 6

@@ -174,6 +174,11 @@ class InterfaceProperty:
     nullable: bool = False
     annotations: tuple[Annotation, ...] = ()
 
+    @property
+    def column(self) -> str:
+        """The column that holds it in the tables of those that implement the interface."""
+        return property_column(self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Interface:
