@@ -199,7 +199,7 @@ def _float(value: Any, scalar: Scalar) -> float:
     try:
         number = as_float(value if isinstance(value, int | float) else _plain_number(value), scalar)
     except NoFloat as problem:
-        raise _Unfit(f"{_show(value)} cannot be taken, {problem}") from None
+        raise _Unfit(f"{_show(value)} {problem}") from None
     if not math.isfinite(number):
         raise _Unfit("NaN and infinity are not allowed")
     return number

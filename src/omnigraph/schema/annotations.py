@@ -202,7 +202,7 @@ def _float(literal: Literal, scalar: Scalar) -> float:
     try:
         as_float(value, scalar)
     except NoFloat as problem:
-        raise _Misfit(str(problem)) from problem
+        raise _Misfit(f"it {problem}") from problem
     return float(value) + 0.0
 
 

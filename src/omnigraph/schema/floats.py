@@ -14,7 +14,7 @@ from omnigraph.schema.types import Scalar
 
 
 class NoFloat(ValueError):
-    """A number that the type cannot hold; the text says why."""
+    """A number that the type cannot hold; the text says why, without its subject: `is too large`."""
 
 
 class Underflow(float):
@@ -35,18 +35,18 @@ def parse_float(text: str) -> float:
 def as_float(value: int | float, scalar: Scalar) -> float:
     """The number as a value of `F32` or `F64`. NaN and infinities stay what they are. Raises NoFloat."""
     if isinstance(value, Underflow):
-        raise NoFloat("it is too small: it would become 0")
+        raise NoFloat("is too small: it would become 0")
     try:
         number = float(value)
     except OverflowError:
-        raise NoFloat("it is too large") from None
+        raise NoFloat("is too large") from None
     if scalar is Scalar.F32 and math.isfinite(number):
         try:
             number = struct.unpack("<f", struct.pack("<f", number))[0]
         except OverflowError:
-            raise NoFloat("it is too large for 32 bits") from None
+            raise NoFloat("is too large for 32 bits") from None
         if number == 0 and value != 0:
-            raise NoFloat("it is too small for 32 bits: it would become 0")
+            raise NoFloat("is too small for 32 bits: it would become 0")
     if isinstance(value, int) and int(number) != value:
-        raise NoFloat(f"no {scalar.value} is exactly this whole number")
+        raise NoFloat(f"cannot be written exactly as {scalar.value}")
     return number

@@ -125,7 +125,7 @@ def _float_text(value: int | float, scalar: Scalar) -> str:
     try:
         number = as_float(value, scalar)
     except NoFloat as error:
-        raise BadRequest(f"{value!r} is no `{scalar.value}`: {error}") from error
+        raise BadRequest(f"{value!r} is no `{scalar.value}`: it {error}") from error
     if not math.isfinite(number):
         raise BadRequest(f"{value!r} is not a finite number and cannot be part of a key")
     if number == 0:

@@ -136,7 +136,7 @@ def _float(value: int | float, scalar: Scalar) -> float:
     try:
         return as_float(value, scalar)
     except NoFloat as problem:
-        raise Misfit(f"{_number(value)} does not fit {scalar.value}: {problem}") from None
+        raise Misfit(f"{_number(value)} {problem}") from None
 
 
 def _number(value: int | float) -> str:

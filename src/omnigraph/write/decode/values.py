@@ -129,7 +129,7 @@ def _float(scalar: Scalar, value: Any) -> float:
     try:
         return as_float(value, scalar)
     except NoFloat as problem:
-        raise BadValue(str(problem)) from None
+        raise BadValue(f"it {problem}") from None
 
 
 def _date(value: Any) -> int:
