@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from omnigraph.errors import ValidationFailed
+from omnigraph.errors import BadRequest, ValidationFailed
+from omnigraph.graph import _read_match
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, create_store
 from omnigraph.write.load import load
 from omnigraph.write.mutate import mutate
-from tests.model.write_model import Graph, Row
+from tests.model.write_model import Disagree, Graph, Row
 from tests.model.write_operations import MODEL, SCHEMA, Writes, mutation
 
 OPERATIONS = 900
@@ -35,7 +36,7 @@ class Both:
     def __init__(self, store: GraphStore) -> None:
         self.store = store
         self.graph = MODEL.empty()
-        self.refused = self.done = self.unchanged = 0
+        self.refused = self.done = self.unchanged = self.disagreed = 0
         self.kinds: Counter[tuple[str, str]] = Counter()
 
     def write(self, what: str, expected: Counter[tuple[str, str]], after: Graph, run: Any) -> Any:
@@ -101,7 +102,9 @@ def test_writes_are_taken_or_refused_as_the_model_says(tmp_path: Path, seed: int
         both = Both(store)
         for number in range(OPERATIONS // 3):
             bad = writes.random.choice([0.0, 0.0, 0.2, 0.6])
-            kind = writes.random.choice(["append", "merge", "merge", "overwrite", "insert", "insert", "delete"])
+            kind = writes.random.choice(
+                ["append", "merge", "merge", "overwrite", "insert", "insert", "delete", "new", "matched", "matched"]
+            )
             if kind in ("append", "merge", "overwrite"):
                 table = writes.random.choice(list(MODEL.types))
                 records = (
@@ -113,16 +116,30 @@ def test_writes_are_taken_or_refused_as_the_model_says(tmp_path: Path, seed: int
                 what = f"{seed}/{number} {kind} {records!r}"
                 both.write(what, expected, after, lambda data=data, kind=kind: load(store, data, mode=kind))
                 continue
-            statements = writes.inserts(both.graph, bad) if kind == "insert" else writes.deletes(both.graph)
-            expected, after, affected = MODEL.mutate(both.graph, [_plain_where(s) for s in statements])
-            text, params = mutation(statements)
+            if kind == "matched":
+                body, statements = writes.matched(both.graph)
+                text, params = f"query q() {{ {body} }}", {}
+            else:
+                made = {"insert": writes.inserts, "new": writes.new_and_rows, "delete": lambda g, _: writes.deletes(g)}
+                statements = made[kind](both.graph, bad)
+                text, params = mutation(statements)
             what = f"{seed}/{number} {text} {params!r}"
+            try:
+                expected, after, affected = MODEL.mutate(both.graph, [_plain_where(s) for s in statements])
+            except Disagree:
+                with pytest.raises(BadRequest, match="two bindings of the match"):
+                    mutate(store, text, params=params, read=_read_match)
+                both.disagreed += 1
+                continue
             result = both.write(
-                what, expected, after, lambda text=text, params=params: mutate(store, text, params=params)
+                what,
+                expected,
+                after,
+                lambda text=text, params=params: mutate(store, text, params=params, read=_read_match),
             )
             if result is not None:
                 assert (result.affected_nodes, result.affected_edges) == affected, what
-        print(both.done, both.refused, both.unchanged, both.kinds)
+        print(both.done, both.refused, both.unchanged, both.disagreed, both.kinds)
         assert both.done > 60
         assert both.refused > 60
 

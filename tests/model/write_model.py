@@ -22,6 +22,10 @@ Graph = dict[str, dict[str, Row]]
 Found = Counter[tuple[str, str]]
 
 
+class Disagree(Exception):
+    """Two bindings of a match want different things of one row."""
+
+
 class Bad(Exception):
     """A value that is not of the property's type. The text is the kind of the violation."""
 
@@ -70,6 +74,8 @@ def value_of(prop: Prop, given: Any) -> Any:
             raise Bad("wrong_type")
         if len(given) != prop.dim:
             raise Bad("vector_dimension")
+        if None in given:
+            raise Bad("wrong_type")
         return [value_of(Prop("F32", required=True), item) for item in given]
     return _scalar(prop.type, given)
 
@@ -420,25 +426,40 @@ class Model:
     # --- mutations -----------------------------------------------------------------------------------------------
 
     def mutate(self, graph: Graph, statements: list[Any]) -> tuple[Found, Graph, tuple[int, int]]:
-        """Statements are ("insert", table, values), ("update", table, values, where) and ("delete", table, where)."""
+        """Statements are tuples: see the cases. Raises Disagree."""
         found: Found = Counter()
         after = copy.deepcopy(graph)
+        failed: set[tuple[str, str, str]] = set()
         for number, statement in enumerate(statements):
             match statement:
                 case ("insert", table, values):
                     self._insert(after, table, values, f"?{number}", found)
+                case ("insert new", table, values):
+                    self._insert(after, table, values, f"?{number}", found, new=True)
+                case ("insert rows", table, rows, new):
+                    self._insert_rows(after, table, rows, new, number, found, failed)
                 case ("update", table, values, where):
                     self._update(after, table, values, where)
                 case ("delete", table, where):
                     self._delete(after, table, where)
+                case ("insert each", table, rows):
+                    self._insert_each(after, table, rows, number)
+                case ("update each", table, changes):
+                    self._update_each(after, table, changes)
+                case ("delete each", table, ids):
+                    self._delete(after, table, lambda id_, row, ids=ids: id_ in ids)
         changed = {
             table: {id_: row for id_, row in after[table].items() if graph[table].get(id_) != row} for table in after
         }
         deleted = {table: graph[table].keys() - after[table].keys() for table in after}
         for table, rows in changed.items():
             type_ = self.types[table]
-            for row in rows.values():
+            for id_, row in rows.items():
                 for name, prop in type_.props.items():
+                    if (table, id_, name) in failed:
+                        continue
+                    if row[name] is None and prop.required:
+                        found["missing_value", table] += 1
                     for kind in broken(prop, row[name]):
                         found[kind, table] += 1
         moved = {
@@ -453,7 +474,63 @@ class Model:
             counts[1 if type_.ends else 0] += len(changed[table]) + len(deleted[table])
         return found, after, (counts[0], counts[1])
 
-    def _insert(self, after: Graph, table: str, values: Row, fresh: str, found: Found) -> None:
+    def _insert_rows(
+        self,
+        after: Graph,
+        table: str,
+        rows: list[Row],
+        new: bool,
+        number: int,
+        found: Found,
+        failed: set[tuple[str, str, str]],
+    ) -> None:
+        type_ = self.types[table]
+        for position, row in enumerate(rows):
+            own = {"from": row.get("from"), "to": row.get("to")} if type_.ends else {}
+            data = {name: value for name, value in row.items() if name not in own}
+            kind = "edge" if type_.ends else "type"
+            given = self._read({kind: type_.name, **own, "data": data}, position, found)
+            assert given is not None
+            must_be_new = new or (given.id is not None and not type_.key)
+            if type_.key:
+                derived = self.derived(type_, given.row)
+                if given.id is not None and derived is not None and given.id != derived:
+                    found["key_not_canonical", table] += 1
+                given.id = derived
+                if derived is None:
+                    given.row = {**given.row}
+                    self._check_alone(given, "merge", found)
+                    continue
+            id_ = given.id if given.id is not None else f"?{number}.{position}"
+            if must_be_new and id_ in after[table]:
+                found["existing_id", table] += 1
+            old = after[table].get(id_) or {name: prop.default for name, prop in type_.props.items()}
+            named = {name: given.row[name] for name in given.row if name in given.named or name in ("src", "dst")}
+            after[table][id_] = {**old, **named}
+            failed |= {(table, id_, name) for name in given.failed}
+
+    def _insert_each(self, after: Graph, table: str, rows: list[Row], number: int) -> None:
+        """Rows of the bindings of one statement: those of one key are one row, or they disagree."""
+        type_ = self.types[table]
+        made: dict[str, Row] = {}
+        for position, row in enumerate(rows):
+            id_ = self.derived(type_, row) if type_.key else f"?{number}.{position}"
+            assert id_ is not None
+            if made.setdefault(id_, row) != row:
+                raise Disagree
+        for id_, row in made.items():
+            old = after[table].get(id_) or {name: prop.default for name, prop in type_.props.items()}
+            after[table][id_] = {**old, **row}
+
+    def _update_each(self, after: Graph, table: str, changes: list[tuple[str, Row]]) -> None:
+        wanted: dict[str, Row] = {}
+        for id_, values in changes:
+            if id_ in after[table] and wanted.setdefault(id_, values) != values:
+                raise Disagree
+        for id_, values in wanted.items():
+            after[table][id_] = {**after[table][id_], **values}
+
+    def _insert(self, after: Graph, table: str, values: Row, fresh: str, found: Found, *, new: bool = False) -> None:
         type_ = self.types[table]
         given = {
             name: value_of(type_.props[name], value) if name in type_.props else value for name, value in values.items()
@@ -464,7 +541,7 @@ class Model:
         id_ = given.pop("id", None)
         if type_.key:
             id_ = self.derived(type_, given)
-        elif id_ is not None and id_ in after[table]:
+        if id_ in after[table] and (new or not type_.key):
             found["existing_id", table] += 1
         id_ = fresh if id_ is None else id_
         old = after[table].get(id_) or {name: prop.default for name, prop in type_.props.items()}

@@ -241,6 +241,116 @@ class Writes:
             for table in self.random.sample(list(MODEL.types), self.random.choice([1, 1, 2]))
         ]
 
+    def new_and_rows(self, graph: Graph, bad: float) -> list[Any]:
+        """Inserts that must be new, and inserts of rows."""
+        made = []
+        for _ in range(self.random.choice([1, 2])):
+            _, table, values = self._insert(graph, bad)
+            if self.chance(0.5):
+                made.append(("insert new", table, values))
+                continue
+            records = self.only(graph, table, bad)
+            rows = [{**record.get("data", {}), **_beside(record)} for record in records]
+            made.append(("insert rows", table, rows, self.chance(0.3)))
+        return made
+
+    def matched(self, graph: Graph) -> tuple[str, list[Any]]:
+        """A mutation over a match as text, and what it means for the model."""
+        people, knows = graph["node:Person"], graph["edge:Knows"]
+        slug = self.random.choice(_SLUGS)
+        pairs = {(row["src"], row["dst"]) for row in knows.values()}
+        level = self.random.choice([0, 1, 2])
+        return self.random.choice(
+            [
+                (
+                    f"match {{ $p: Person  $p.rank > {level} }} update $p set {{ rank: $p.rank - 1 }}",
+                    [
+                        (
+                            "update each",
+                            "node:Person",
+                            [(id_, {"rank": row["rank"] - 1}) for id_, row in people.items() if row["rank"] > level],
+                        )
+                    ],
+                ),
+                (
+                    f"update Person set {{ age: coalesce(age, 0) + {level} }} where rank + 1 > {level + 2}",
+                    [
+                        (
+                            "update each",
+                            "node:Person",
+                            [
+                                (id_, {"age": (row["age"] or 0) + level})
+                                for id_, row in people.items()
+                                if row["rank"] + 1 > level + 2
+                            ],
+                        )
+                    ],
+                ),
+                (
+                    "match { $a knows $b } update $b set { name: $a.slug, level: null }",
+                    [("update each", "node:Person", [(b, {"name": a, "level": None}) for a, b in pairs])],
+                ),
+                (
+                    f'match {{ $a $w:knows $b  $a.slug = "{slug}" }} update $w set {{ w: 2.5 }}',
+                    [
+                        (
+                            "update each",
+                            "edge:Knows",
+                            [(id_, {"w": 2.5}) for id_, row in knows.items() if row["src"] == slug],
+                        )
+                    ],
+                ),
+                (
+                    f'match {{ $a $w:knows $b  $b.slug = "{slug}" }} delete $w',
+                    [("delete each", "edge:Knows", {id_ for id_, row in knows.items() if row["dst"] == slug})],
+                ),
+                (
+                    "match { $a: Person  $b: Person  $a.slug < $b.slug  $a.flag = $b.flag } "
+                    "insert Knows { from: $a, to: $b, w: 1 }",
+                    [
+                        (
+                            "insert each",
+                            "edge:Knows",
+                            [
+                                {"src": a, "dst": b, "w": 1.0}
+                                for a in people
+                                for b in people
+                                if a < b and people[a]["flag"] == people[b]["flag"]
+                            ],
+                        )
+                    ],
+                ),
+                (
+                    'match { $a: Person  $d: Day } insert Born { from: $a, to: $d, tag: "x", more: $d.note }',
+                    [
+                        (
+                            "insert each",
+                            "edge:Born",
+                            [
+                                {"src": a, "dst": d, "tag": "x", "more": row["note"]}
+                                for a in people
+                                for d, row in graph["node:Day"].items()
+                            ],
+                        )
+                    ],
+                ),
+                (
+                    'match { $a: Person } insert Pair { a: "m", n: $a.rank, extra: $a.mail }',
+                    [
+                        (
+                            "insert each",
+                            "node:Pair",
+                            [{"a": "m", "n": row["rank"], "extra": row["mail"]} for row in people.values()],
+                        )
+                    ],
+                ),
+                (
+                    "match { $a knows $b  not { $b knows $a } } delete $b",
+                    [("delete each", "node:Person", {b for a, b in pairs if (b, a) not in pairs})],
+                ),
+            ]
+        )
+
     def _typed(self, name: str, bad: float, *, nullable: bool) -> Any:
         """A value of the right type: it may break a rule, not the type, which is checked before anything runs."""
         if self.chance(bad / 4):
@@ -304,6 +414,11 @@ class Writes:
         return self.random.choice(choices)
 
 
+def _beside(record: Row) -> Row:
+    """What stands beside the data of a record, as part of a plain row."""
+    return {key: record[key] for key in ("id", "from", "to") if key in record}
+
+
 _TYPES = {"enum": "String", "Vector": "Vector(2)"}
 
 
@@ -328,8 +443,13 @@ def mutation(statements: list[Any]) -> tuple[str, dict[str, Any]]:
     for statement in statements:
         name = statement[1].split(":")[1]
         match statement:
-            case ("insert", table, values):
-                lines.append(f"insert {name} {{ {assigned(table, values)} }}")
+            case ("insert" | "insert new" as word, table, values):
+                lines.append(f"{word} {name} {{ {assigned(table, values)} }}")
+            case ("insert rows", _, rows, new):
+                key = f"v{len(params)}"
+                params[key] = rows
+                declared.append(f"${key}: [{name}]")
+                lines.append(f"insert {'new ' if new else ''}{name} from ${key}")
             case ("update", table, values, (_, text)):
                 lines.append(f"update {name} set {{ {assigned(table, values)} }} where {text}")
             case ("delete", _, (_, text)):
