@@ -334,9 +334,7 @@ class Graph(Maintenance):
             if self._combine and if_commit is None:
                 from omnigraph.write.mutate.combined import mutate_combined
 
-                return mutate_combined(
-                    self._store, given.text, name, values, branch=target, actor=by, read=_read_match
-                )
+                return mutate_combined(self._store, given.text, name, values, branch=target, actor=by, read=_read_match)
             return mutate(
                 self._store, given.text, name, values, branch=target, actor=by, if_commit=if_commit, read=_read_match
             )

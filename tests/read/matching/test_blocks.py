@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.errors import BadRequest
+from omnigraph.read.matching import inner
 from omnigraph.schema.compiler.compile import compile_schema
 from tests.read.asking import ask, graph, person, run, values
 
@@ -168,3 +169,31 @@ PETS = {
 )
 def test_an_interface_binds_the_nodes_of_every_type_that_implements_it(text, expected):
     assert values(ask(PETS, text, catalog=NAMED)) == expected
+
+
+@pytest.mark.parametrize("block", ["exists", "not"])
+def test_exists_and_not_stop_at_the_first_match(block, monkeypatch):
+    names = [f"p{n:04d}" for n in range(2000)]
+    # The hub knows everybody, and the first of them is as old as it is already; p0001 knows somebody who is older.
+    hub = graph(
+        [person(name, age=n) for n, name in enumerate(names)],
+        [("p0000", name) for name in names] + [("p0001", "p0002")],
+    )
+    monkeypatch.setattr(inner, "MANY_EDGES", 0)
+    text = f"match {{ $p: Person  {block} {{ $p knows $x  $x.age <= $p.age }} }} return {{ count($p) as n }}"
+    found = run(hub, text, "csr")
+    assert found.scalar() == (1 if block == "exists" else 1999)
+    (followed,) = (line for line in found.explain().lines if line.name == "expand")
+    assert followed.rows == inner.FIRST_EDGES + 1
+
+
+@pytest.mark.parametrize("block", ["exists", "not"])
+def test_exists_and_not_find_a_match_among_many_edges(block, monkeypatch):
+    names = [f"p{n:03d}" for n in range(200)]
+    pairs = [(a, b) for at, a in enumerate(names) for b in names[: at % 60]]
+    dense = graph([person(name, age=int(name[1:])) for name in names], pairs)
+    text = f"match {{ $p: Person  {block} {{ $p knows $x  $x.age > 30  $x.age < $p.age }} }} return {{ $p.name }}"
+    expected = run(dense, text, "indexed").rows()
+    monkeypatch.setattr(inner, "MANY_EDGES", 0)
+    assert run(dense, text, "csr").rows() == expected
+    assert 0 < len(expected) < 200

@@ -13,14 +13,20 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.query import ir
-from omnigraph.read.codes.arrays import Codes, factorize, ranges
+from omnigraph.read.codes.arrays import Codes, Mask, factorize, ranges
 from omnigraph.read.codes.order import order_codes
+from omnigraph.read.matching.expand import degrees_of, expand
 from omnigraph.read.matching.paths import PATH
-from omnigraph.read.plan.steps import EitherStep, InnerStep, OptionalStep, PlannedBlock, Step
+from omnigraph.read.plan.steps import EitherStep, ExpandStep, InnerStep, OptionalStep, PlannedBlock, Step
 from omnigraph.read.state.frame import NULL, UNIT, EntityCodes, Frame
 from omnigraph.read.state.run_state import Run
 
 RunSteps = Callable[[tuple[Step, ...], Frame], Frame]
+
+MANY_EDGES = 10_000
+"""From so many edges on, `not` and `exists` look at a few of each binding first …"""
+FIRST_EDGES = 8
+"""… at so many, then at four times as many each time."""
 
 ROW = "@row"
 """The outer binding that a match belongs to."""
@@ -76,10 +82,33 @@ def inner(run: Run, frame: Frame, step: InnerStep, run_steps: RunSteps) -> Frame
         taken[numbers[: found.length]] = True
         return frame.keep(taken[numbers[found.length :]] == wanted)
     seed = seed_of(frame, operator.vars, operator.columns)
-    found = _matches(step.inner, seed, run_steps)
-    matched = np.zeros(seed.frame.length, dtype=bool)
-    matched[found.bindings[ROW]] = True
+    matched = _have_match(run, step, seed, run_steps)
     return frame.keep(matched[seed.numbers] == wanted)
+
+
+def _have_match(run: Run, step: InnerStep, seed: Seed, run_steps: RunSteps) -> Mask:
+    """Which outer bindings have a match.
+
+    Where the block starts with many edges, a few of each binding are tried first, then more of those that are still
+    without a match: a binding with a match among its first edges costs no more than those.
+    """
+    matched = np.zeros(seed.frame.length, dtype=bool)
+    first = step.inner.steps[0] if step.inner.steps else None
+    degrees = degrees_of(run, seed.frame, first) if isinstance(first, ExpandStep) else None
+    if not isinstance(first, ExpandStep) or degrees is None or int(degrees.sum()) < MANY_EDGES:
+        matched[_matches(step.inner, seed, run_steps).bindings[ROW]] = True
+        return matched
+    start, most = 0, FIRST_EDGES
+    waiting = np.flatnonzero(degrees > 0)
+    while len(waiting):
+        run.stop.check()
+        with run.profile.step(first) as record:
+            reached = expand(run, seed.frame.take(waiting), first, (start, most))
+            record.rows += reached.length
+        matched[run_steps(step.inner.steps[1:], reached).bindings[ROW]] = True
+        start, most = start + most, most * 4
+        waiting = waiting[~matched[waiting] & (degrees[waiting] > start)]
+    return matched
 
 
 def optional(run: Run, frame: Frame, step: OptionalStep, run_steps: RunSteps) -> Frame:

@@ -1,3 +1,3 @@
 """Sources to Arrow rows: JSON in its shapes, frames, files of columns. No store access; Spark tasks run the same."""
 
-__all__ = ["files", "frames", "inputs", "json_lines", "json_text", "line_blocks", "source_values", "sources"]
+__all__ = ["files", "frames", "inputs", "json_lines", "json_text", "line_blocks", "records", "source_values", "sources"]
