@@ -66,6 +66,7 @@ SAMPLES: dict[str, tuple[Any, ValueType]] = {
     "Int": (1, I64),
     "Number": (2.0, F64),
     "T": (2, I64),
+    "Single": (2, I64),
     "Date": (datetime.date(2026, 1, 2), DATE),
     "DateTime": (NOW, DATETIME),
     "Moment": (NOW, DATETIME),

@@ -240,6 +240,29 @@ def test_conditions_that_can_fail_stand_above_all_others() -> None:
     assert can_fail(filtered("$p.count + 1 > 2"))
 
 
+@pytest.mark.parametrize(
+    ("text", "fails"),
+    [
+        ('lower($p.name) = "a"', False),
+        ('substring($p.name, 0, 1) = "a"', False),
+        ('substring($p.name, 0, $p.age) = "a"', True),
+        ('size(split($p.name, ",")) = 1', False),
+        ("size(split($p.name, $p.bio)) = 1", True),
+        ("abs($p.age) = 1", False),
+        ("abs($p.count) = 1", True),
+        ("round($p.score, 2) = 1", False),
+        ("to_float($p.age) > 1", False),
+        ("to_float($p.name) > 1", True),
+        ("try_to_float($p.name) > 1", False),
+        ("$p.age / 2 > 1", True),
+        ("$p.born + days(1) > $p.born", True),
+        ("case { when $p.age = 0 then 1 else 1 / $p.age } > 1", True),
+    ],
+)
+def test_what_can_fail(text: str, fails: bool) -> None:
+    assert can_fail(filtered(text)) == fails
+
+
 def test_searches_may_stand_under_or_and_not() -> None:
     search = ir.TextMatch(ir.TextPredicate.SEARCH, "p", "node:Person", "bio", ir.Literal("x", STRING))
     assert filtered('search($p.bio, "x") or not search($p.bio, "x")') == ir.Or((search, ir.Not(search)))

@@ -431,3 +431,15 @@ def test_words_of_the_language_are_properties_in_a_where(where: str) -> None:
         assert isinstance(statement, syntax.Delete | syntax.Update)
         assert statement.predicate is not None
         assert expression_text(statement.predicate) == where
+
+
+def test_a_block_may_start_with_a_number_and_an_edge_may_be_called_like_a_block() -> None:
+    source = "query q { match { $p: P optional { -3 < $p.x } exists { 3 < $p.x } $p exists{1,2} $f } return { $p } }"
+    [query] = parse_queries(source).queries
+    assert isinstance(query.body, syntax.Read)
+    assert [type(clause) for clause in query.body.clauses] == [
+        syntax.Bind,
+        syntax.OptionalBlock,
+        syntax.ExistsBlock,
+        syntax.Traversal,
+    ]

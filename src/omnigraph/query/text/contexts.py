@@ -97,8 +97,15 @@ def _is_named(tokens: Sequence[Token], index: int) -> bool:
 def _block(tokens: Sequence[Token], index: int, depth: int) -> str | None:
     """`optional { … }`: braces that hold no bounds."""
     opens = type_at(tokens, index + 1) == "LBRACE"
-    bounds = opens and type_at(tokens, index + 2) in {"INTEGER", "MINUS", "COMMA"}
-    return str(tokens[index].value).upper() if opens and not bounds and depth > 1 else None
+    return str(tokens[index].value).upper() if opens and not _is_bounds(tokens, index + 1) and depth > 1 else None
+
+
+def _is_bounds(tokens: Sequence[Token], brace: int) -> bool:
+    """Whether braces hold nothing but numbers, as in `knows{1,3}`; empty ones hold no clauses."""
+    at = brace + 1
+    while type_at(tokens, at) in {"INTEGER", "MINUS", "COMMA"}:
+        at += 1
+    return at > brace + 1 and type_at(tokens, at) == "RBRACE"
 
 
 def _part(tokens: Sequence[Token], index: int, depth: int) -> str | None:
