@@ -23,7 +23,8 @@ from omnigraph.read.search.vectors import cosine_distances
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from omnigraph.spark.query.lowering import Bindings, Frames
+    from omnigraph.spark.query.bindings import Bindings
+    from omnigraph.spark.query.tables import Frames
 
 Constant = Callable[[ir.Expr], Any]
 QueryVector = Callable[[ir.Nearest, Any], Sequence[float]]
@@ -37,22 +38,23 @@ class Searching:
         self._frames = frames
         self._query_vector = query_vector
 
-    def matches(self, match: ir.TextMatch, rows: Bindings, constant: Constant) -> Column:
-        """Which rows match a text predicate. A missing text, and a query without tokens, match nothing."""
+    def matches(self, match: ir.TextMatch, texts: Column, constant: Constant) -> Column:
+        """Which texts match a predicate: null where there is no text; a query without tokens matches nothing."""
         from pyspark.sql import functions as f
 
         query = constant(match.query)
         if query is None:
-            return f.lit(False)
+            return f.when(texts.isNotNull(), f.lit(False))
         edits = None if match.edits is None else constant(match.edits)
         if edits is not None and edits < 0:
             raise BadRequest(f"fuzzy() on `{match.property}` takes 0 or more edits and got {edits}")
         predicate = match.predicate
 
-        def task(texts: pa.Array) -> pa.Array:
-            return pa.array(_mask(index_texts([texts]), predicate, query, edits))
+        def task(given: pa.Array) -> pa.Array:
+            missing = np.asarray(given.is_null().to_numpy(zero_copy_only=False))
+            return pa.array(_mask(index_texts([given]), predicate, query, edits), mask=missing)
 
-        return f.arrow_udf(task, returnType="boolean")(f.col(rows.places[match.var, match.property]))
+        return f.arrow_udf(task, returnType="boolean")(texts)
 
     def score(self, ranking: ir.Nearest | ir.Bm25, rows: Bindings, constant: Constant) -> Column:
         """The score of each row, null where there is none."""
@@ -78,7 +80,7 @@ class Searching:
         for part in (ranking.first, ranking.second):
             key, place = name(), name()
             ranked = self._places(part, rows, constant, key, place)
-            frame = frame.join(ranked, f.col(rows.id(part.var)) == f.col(key), "left").drop(key)
+            frame = frame.join(ranked, f.col(rows.key(part.var)) == f.col(key), "left").drop(key)
             places.append(f.col(place))
         shares = [f.coalesce(f.lit(1.0) / (f.lit(k) + place), f.lit(0.0)) for place in places]
         either = places[0].isNotNull() | places[1].isNotNull()
@@ -92,7 +94,7 @@ class Searching:
         from pyspark.sql import functions as f
 
         score = self.score(ranking, rows, constant)
-        scored = rows.frame.select(f.col(rows.id(ranking.var)).alias(key), score.alias("score")).dropDuplicates([key])
+        scored = rows.frame.select(f.col(rows.key(ranking.var)).alias(key), score.alias("score")).dropDuplicates([key])
         best = f.col("score").desc() if isinstance(ranking, ir.Bm25) else f.col("score").asc()
         numbered = scored.where(f.col("score").isNotNull()).withColumn(
             place, f.row_number().over(Window.orderBy(best, f.col(key)))
