@@ -6,6 +6,7 @@
       Limit                                       when the query has a `limit`
         Sort                                      always; `keys` is empty without `order`
           GroupBy                                 when the return has an aggregate
+            Filter …                              for a bare ranking in `order`: rows with a score
             Rank / Fuse …                         one for each different ranking, named `$rank1`, `$rank2`, …
               AntiJoin …                          one for each `not` block, in text order
                 block                             Scan, Expand, Join, Filter
@@ -22,7 +23,8 @@ that binds nothing starts from `Unit`.
 
 **`not` block.** `AntiJoin.inner` is a block that starts from `Outer(vars)`: these variables are bound from the start,
 and its other components are joined to it. `vars` are the outer variables that the block or a block inside it uses, in
-binding order. A nested block's `Outer` may name variables of any block around it.
+binding order. A nested block's `Outer` may name variables of any block around it. A variable belongs to the block that
+binds it: of variables with one name in sibling blocks, the later ones are called `x#2`, `x#3`, …
 
 **Expressions.** Above `Rank`, `Fuse` and `GroupBy`, what they computed is read through `ColumnRef`. Below, none is
 there. A `Project` over a `GroupBy` holds `ColumnRef`, literals, parameters and conditions over them only. Aliases are
@@ -30,9 +32,10 @@ replaced by what they stand for. `GroupBy.keys` and `aggregates` have the names 
 are no result column of their own (sorted by only, or inside a comparison) are called `$aggregate1`, …
 
 **Sort.** `tie_break` names the variables in order of binding (edge variables and anonymous ones included), by whose
-ids ties are broken; over a `GroupBy` it names the key columns. Nulls are the smallest value. A `nearest` that is
-sorted ascending (which is what a bare one means) is preceded by the key `IsNull(score)`, so that rows without a vector
-come last. A bare `rrf` is sorted descending.
+ids ties are broken; over a `GroupBy` it names the key columns. Nulls are the smallest value. A bare ranking in `order`
+means best first among the rows that have a score: a `Filter` directly above the rankings keeps those, `nearest` is
+sorted ascending, `bm25` and `rrf` descending. A `nearest` that is sorted ascending by an alias or by `asc` is preceded
+by the key `IsNull(score)`, so that rows without a vector come last.
 
 **Mutations** are lists of statements; predicates look at the row through the variable `THIS`. `from`, `to` and `id`
 are properties `src`, `dst` and `id`.
@@ -52,6 +55,7 @@ from omnigraph.query.check.scope import Problems, Scope, check_parameters
 from omnigraph.query.lower_match import lower_block, tables_of
 from omnigraph.query.lower_result import lower_result
 from omnigraph.query.parse import parse_queries
+from omnigraph.query.unique_names import with_unique_names
 from omnigraph.schema.catalog import Catalog
 
 
@@ -109,6 +113,7 @@ def _read(query: syntax.Query, read: syntax.Read, scope: Scope) -> ir.ReadQuery 
     result = check_result(read, scope)
     if scope.problems.found:
         return None
+    block = with_unique_names(block)
     root = lower_result(lower_block(block), result, tuple(variable.name for variable in block.variables))
     return ir.ReadQuery(
         query.name.text,

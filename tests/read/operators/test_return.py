@@ -34,17 +34,43 @@ def test_counting_an_entity_counts_rows_and_counting_a_property_counts_values():
     assert values(ask(people, text)) == [(2, 1)]
 
 
-def test_sum_and_avg_give_floats_and_skip_nulls():
-    people = graph([person("a", age=1), person("b", age=2), person("c")])
-    assert values(ask(people, "match { $p: Person } return { sum($p.age) as s, avg($p.age) as a }")) == [(3.0, 1.5)]
-    assert all(
-        isinstance(value, float) for value in values(ask(people, "match { $p: Person } return { sum($p.age) as s }"))
-    )
+def test_sum_keeps_whole_numbers_whole_avg_gives_floats_and_both_skip_nulls():
+    people = graph([person("a", age=1, score=0.5), person("b", age=2, score=0.25), person("c")])
+    text = "match { $p: Person } return { sum($p.age) as s, avg($p.age) as a, sum($p.score) as f }"
+    found = values(ask(people, text))
+    assert found == [(3, 1.5, 0.75)]
+    assert [type(value) for value in found[0]] == [int, float, float]
 
 
-def test_sums_of_large_integers_are_exact():
-    people = graph([person(name, big=2**63) for name in "abcd"])
-    assert values(ask(people, "match { $p: Person } return { sum($p.big) as s }")) == [float(2**65)]
+@pytest.mark.parametrize(
+    ("teams", "total"),
+    [
+        ([2**53 + 1] * 3, 3 * 2**53 + 3),
+        ([2**63 - 1, -(2**63), 1], 0),
+        ([2**63 - 2, 1], 2**63 - 1),
+        ([-(2**63) + 1, -1], -(2**63)),
+        ([2**62, -(2**62), 5, -7], -2),
+    ],
+)
+def test_sums_of_large_integers_are_exact(teams, total):
+    many = graph(teams="x")
+    many["node:Team"] = [{"id": f"t{at}", "title": f"t{at}", "size": size} for at, size in enumerate(teams)]
+    assert values(ask(many, "match { $t: Team } return { sum($t.size) as s }")) == [total]
+
+
+def test_sums_of_unsigned_integers_are_unsigned():
+    people = graph([person("a", big=2**63), person("b", big=2**63 - 1), person("c")])
+    assert values(ask(people, "match { $p: Person } return { sum($p.big) as s }")) == [2**64 - 1]
+
+
+@pytest.mark.parametrize(("name", "value"), [("big", 2**63), ("size", 2**62), ("size", -(2**62) - 1)])
+def test_a_sum_that_does_not_fit_is_refused_and_named(name, value):
+    full = graph([person("a", big=value if value > 0 else 0), person("b", big=max(value, 0))])
+    full["node:Team"] = [{"id": f"t{at}", "title": f"t{at}", "size": min(value, 2**62)} for at in range(2)]
+    kind = "Person" if name == "big" else "Team"
+    with pytest.raises(BadRequest, match=rf"sum\(\$x\.{name}\).* [IU]64") as caught:
+        ask(full, f"match {{ $x: {kind} }} return {{ $x.{name} as k, sum($x.{name}) as s }}")
+    assert caught.value.details["expression"] == f"sum($x.{name})"
 
 
 @pytest.mark.parametrize("name", ["age", "score", "rate", "active", "name", "born", "seen", "big"])

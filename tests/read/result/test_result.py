@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import pickle
 
 import pyarrow as pa
 import pytest
@@ -111,6 +112,35 @@ def test_frames():
     found = result("name", "age")
     assert found.to_pandas()["name"].tolist() == ["ada", "bob"]
     assert found.to_polars()["age"].to_list() == [36, None]
+
+
+def test_a_pandas_frame_keeps_every_bit_and_every_kind():
+    table = result(*NAMES).to_arrow()
+    frame = result(*NAMES).to_pandas()
+    assert frame["big"].tolist()[0] == 2**64 - 1
+    assert pa.Table.from_pandas(frame, preserve_index=False).cast(table.schema).equals(table)
+
+
+def test_a_result_is_an_arrow_stream():
+    found = result("name", "big")
+    assert pa.table(found).equals(found.to_arrow())
+    assert pa.RecordBatchReader.from_stream(found).read_all().num_rows == 2
+
+
+def test_rows_by_place():
+    found = result("name", "age")
+    assert found[0] == {"name": "ada", "age": 36}
+    assert found[-1]["name"] == "bob"
+    for place in (2, -3):
+        with pytest.raises(IndexError, match="2 rows"):
+            found[place]
+
+
+def test_a_result_pickles_with_its_rows():
+    found = pickle.loads(pickle.dumps(result(*NAMES)))
+    assert found.rows() == result(*NAMES).rows()
+    assert found.columns == result(*NAMES).columns
+    assert found.schema == result(*NAMES).schema
 
 
 def test_columns_length_iteration_and_single_values():

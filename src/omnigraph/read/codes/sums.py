@@ -4,15 +4,46 @@ rounding. So two plans of one query, and both engines, give the same bits.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.read.codes.arrays import Codes
+from omnigraph.read.codes.arrays import Codes, Mask
 
 LEVELS = 3
 EXACT = 2**53
 """Integers up to here are exact as 64-bit floats."""
+
+
+HALF = 32
+LOW = 2**HALF - 1
+CHUNK = 2**20
+"""So many 32-bit numbers add up exactly in a 64-bit float."""
+
+
+def group_integer_sums(values: pa.Array, numbers: Codes, count: int) -> tuple[npt.NDArray[Any], Mask]:
+    """The exact sum of each group in 64 bits, unsigned for unsigned values, and which sums do not fit in there."""
+    plain = np.asarray(values.to_numpy(zero_copy_only=False))
+    unsigned = plain.dtype.kind == "u"
+    wide = plain.astype(np.uint64 if unsigned else np.int64, copy=False)
+    if len(wide) == 0:
+        return np.zeros(count, dtype=wide.dtype), np.zeros(count, dtype=bool)
+    if max(abs(int(wide.max())), abs(int(wide.min()))) * len(wide) < EXACT:
+        sums = np.bincount(numbers, weights=wide, minlength=count).astype(wide.dtype)
+        return sums, np.zeros(count, dtype=bool)
+    low = np.zeros(count, dtype=np.int64)
+    high = np.zeros(count, dtype=np.int64)
+    for start in range(0, len(wide), CHUNK):
+        part, at = wide[start : start + CHUNK], numbers[start : start + CHUNK]
+        low += np.bincount(at, weights=part & wide.dtype.type(LOW), minlength=count).astype(np.int64)
+        high += np.bincount(at, weights=part >> wide.dtype.type(HALF), minlength=count).astype(np.int64)
+    high += low >> HALF
+    low &= LOW
+    bottom, top = (0, LOW) if unsigned else (-(2 ** (HALF - 1)), 2 ** (HALF - 1) - 1)
+    over = (high < bottom) | (high > top)
+    return (high.astype(wide.dtype) << wide.dtype.type(HALF)) | low.astype(wide.dtype), over
 
 
 def group_sums(values: pa.Array, numbers: Codes, count: int) -> npt.NDArray[np.float64]:

@@ -7,9 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.query import ir
 from omnigraph.read.codes.arrays import Codes, combined, factorize, paired, ranges
-from omnigraph.read.plan.steps import AntiStep, Step
+from omnigraph.read.plan.steps import AntiStep, Equality, Step
 from omnigraph.read.state.frame import UNIT, Frame
 from omnigraph.read.state.run_state import Run
 
@@ -19,7 +18,7 @@ ROW = "@row"
 """Inside `not { }`: the outer row that a binding belongs to."""
 
 
-def combine(run: Run, left: Frame, right: Frame, on: tuple[tuple[ir.Prop, ir.Prop], ...]) -> Frame:
+def combine(run: Run, left: Frame, right: Frame, on: tuple[Equality, ...]) -> Frame:
     """The product, or where properties must be equal, the pairs that agree on them."""
     if on:
         left_rows, right_rows = _matches(run, left, right, on)
@@ -33,11 +32,11 @@ def combine(run: Run, left: Frame, right: Frame, on: tuple[tuple[ir.Prop, ir.Pro
     return Frame(joined.length, {**joined.bindings, **other.bindings}, {**joined.columns, **other.columns})
 
 
-def _matches(run: Run, left: Frame, right: Frame, on: tuple[tuple[ir.Prop, ir.Prop], ...]) -> tuple[Codes, Codes]:
+def _matches(run: Run, left: Frame, right: Frame, on: tuple[Equality, ...]) -> tuple[Codes, Codes]:
     key = np.zeros(left.length + right.length, dtype=np.int64)
     there = np.ones(len(key), dtype=bool)
-    for one, two in on:
-        values = pa.concat_arrays([combined(run.evaluate(one, left)), combined(run.evaluate(two, right))])
+    for each in on:
+        values = pa.concat_arrays([combined(run.evaluate(each.left, left)), combined(run.evaluate(each.right, right))])
         encoded = values.dictionary_encode()
         valid = np.asarray(encoded.indices.is_valid().to_numpy(zero_copy_only=False))
         there &= valid
@@ -56,19 +55,20 @@ def _matches(run: Run, left: Frame, right: Frame, on: tuple[tuple[ir.Prop, ir.Pr
 
 def anti_join(run: Run, frame: Frame, step: AntiStep, run_steps: RunSteps) -> Frame:
     """The rows whose outer variables have no match inside. Equal outer bindings are asked once."""
-    outer = [frame.bindings[var] for var in step.vars]
+    names = step.anti.vars
+    outer = [frame.bindings[var] for var in names]
     if frame.length == 0:
         return frame
     if not step.seeded:
-        found = run_steps(step.steps, UNIT)
-        both = [np.concatenate([found.bindings[var], codes]) for var, codes in zip(step.vars, outer, strict=True)]
+        found = run_steps(step.inner.steps, UNIT)
+        both = [np.concatenate([found.bindings[var], codes]) for var, codes in zip(names, outer, strict=True)]
         numbers, _ = factorize(both, found.length + frame.length)
         taken = np.zeros(int(numbers.max()) + 1, dtype=bool)
         taken[numbers[: found.length]] = True
         return frame.keep(~taken[numbers[found.length :]])
     numbers, first = factorize(outer, frame.length)
-    seed = Frame(len(first), {var: codes[first] for var, codes in zip(step.vars, outer, strict=True)})
-    found = run_steps(step.steps, seed.bind(ROW, np.arange(len(first), dtype=np.int64)))
+    seed = Frame(len(first), {var: codes[first] for var, codes in zip(names, outer, strict=True)})
+    found = run_steps(step.inner.steps, seed.bind(ROW, np.arange(len(first), dtype=np.int64)))
     free = np.ones(len(first), dtype=bool)
     free[found.bindings[ROW]] = False
     return frame.keep(free[numbers])

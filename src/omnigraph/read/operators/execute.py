@@ -6,7 +6,6 @@ import time
 
 from omnigraph.errors import BadRequest
 from omnigraph.query import ir
-from omnigraph.query.predicates import leaves
 from omnigraph.read.matching import expand, join, scan
 from omnigraph.read.operators import group, sort
 from omnigraph.read.plan.steps import (
@@ -103,19 +102,16 @@ def _limit(run: Run, plan: Plan) -> int | None:
 
 def _top(plan: Plan, limit: int | None) -> int | None:
     """How many of the nearest rows are wanted, when a query asks for nothing but the nearest rows."""
-    ranks = [operator for operator in plan.upper if isinstance(operator, ir.Rank | ir.Fuse)]
-    sorts = [operator for operator in plan.upper if isinstance(operator, ir.Sort)]
-    grouped = any(isinstance(operator, ir.GroupBy | ir.Filter) for operator in plan.upper)
-    if limit is None or grouped or len(ranks) != 1 or len(sorts) != 1 or not isinstance(ranks[0], ir.Rank):
-        return None
-    keys = sorts[0].keys
-    column = ranks[0].column
-    wanted = (ir.IsNull, ir.ColumnRef)
-    if len(keys) < 2 or any(key.descending for key in keys[:2]) or not isinstance(keys[1].expr, ir.ColumnRef):
-        return None
-    if not isinstance(keys[0].expr, wanted) or any(leaf != keys[1].expr for leaf in leaves(keys[0].expr)):
-        return None
-    return limit if keys[1].expr.name == column else None
+    match plan.upper:
+        case (
+            ir.Rank(column=name),
+            ir.Filter(predicate=ir.IsNull(item=ir.ColumnRef(name=kept), negated=True)),
+            ir.Sort(keys=(ir.SortKey(expr=ir.ColumnRef(name=first), descending=False), *_)),
+            *_,
+        ) if name == kept == first:
+            return limit
+        case _:
+            return None
 
 
 def _empty(plan: Plan) -> Frame:

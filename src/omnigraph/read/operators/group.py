@@ -9,10 +9,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.errors import BadRequest
 from omnigraph.query import ir
 from omnigraph.read.codes.arrays import Codes, combined, distinct_codes, factorize
 from omnigraph.read.codes.order import is_null, order_codes
-from omnigraph.read.codes.sums import group_sums
+from omnigraph.read.codes.sums import group_integer_sums, group_sums
+from omnigraph.read.plan.show import show
 from omnigraph.read.state.frame import ComputedColumn, EntityCodes, Frame
 from omnigraph.read.state.run_state import Run
 from omnigraph.read.tables.arrow_types import result_type
@@ -83,6 +85,14 @@ def _aggregate(
     if function is ir.AggregateFunction.COUNT:
         return pa.array(sizes, pa.int64())
     empty = sizes == 0
+    if function is ir.AggregateFunction.SUM and pa.types.is_integer(values.type):
+        sums, over = group_integer_sums(values, numbers, count)
+        if over.any():
+            shown = show(aggregate)
+            raise BadRequest(
+                f"`{shown}` is outside of {column.type}; sum fewer rows, or sum it as a float", expression=shown
+            )
+        return pa.array(sums, mask=empty)
     if function in (ir.AggregateFunction.SUM, ir.AggregateFunction.AVG):
         sums = group_sums(values, numbers, count)
         if function is ir.AggregateFunction.AVG:

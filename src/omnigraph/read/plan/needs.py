@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from omnigraph.query import ir
 from omnigraph.query.predicates import leaves
-from omnigraph.read.plan.steps import AntiStep, CombineStep, FilterStep, Plan, ScanStep, Step, every_step
+from omnigraph.read.plan.steps import CombineStep, FilterStep, Plan, ScanStep, Step, every_step, inner_steps
 from omnigraph.read.tables.arrow_types import shown_properties
 from omnigraph.schema.catalog import Catalog
 
@@ -58,14 +58,10 @@ def _conditions(steps: tuple[Step, ...]) -> Iterator[ir.Expr]:
             case FilterStep(predicate=predicate):
                 yield predicate
             case CombineStep(on=on):
-                for one, two in on:
-                    yield one
-                    yield two
-                yield from _conditions(step.steps)
-            case AntiStep():
-                yield from _conditions(step.steps)
+                yield from (each.condition for each in on)
             case _:
                 pass
+        yield from _conditions(inner_steps(step))
 
 
 def _note(expr: ir.Expr, found: dict[str, set[str]], catalog: Catalog, tables: dict[str, str]) -> None:

@@ -8,6 +8,8 @@ are repeatable.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from omnigraph.query import ir
 from omnigraph.query.typing import variables_of
 from omnigraph.read.plan.block import Block, EdgeAtom, edge_table, flatten
@@ -16,10 +18,12 @@ from omnigraph.read.plan.steps import (
     AntiStep,
     CheckStep,
     CombineStep,
+    Equality,
     ExistsStep,
     ExpandStep,
     FilterStep,
     Plan,
+    PlannedBlock,
     ScanStep,
     Step,
 )
@@ -39,9 +43,8 @@ def plan_query(query: ir.ReadQuery, statistics: Statistics) -> Plan:
         operator = operator.input
     tables = {variable.name: variable.table_key for variable in query.variables}
     _note_tables(operator, tables)
-    planner = _Planner(statistics, tables)
-    steps = planner.block(flatten(operator, tables), outer_rows=1.0)
-    return Plan(query, steps, tuple(reversed(upper)), tables)
+    block = _BlockPlanner(statistics, tables, flatten(operator, tables)).run(outer_rows=1.0)
+    return Plan(query, block, tuple(reversed(upper)), tables)
 
 
 def _is_above_block(operator: ir.Operator) -> bool:
@@ -72,134 +75,129 @@ def _note_tables(operator: ir.Operator, tables: dict[str, str]) -> None:
             pass
 
 
-class _Planner:
-    """Plans blocks over one snapshot's statistics."""
+@dataclass(slots=True)
+class _Part:
+    """Variables that hang together, as far as they are planned."""
 
-    def __init__(self, statistics: Statistics, tables: dict[str, str]) -> None:
+    bound: set[str]
+    rows: float
+    steps: list[Step] = field(default_factory=list)
+
+
+class _BlockPlanner:
+    """Plans one block. What waits for its turn is in four pools; each thing leaves its pool when a step takes it."""
+
+    def __init__(self, statistics: Statistics, tables: dict[str, str], block: Block) -> None:
         self.statistics = statistics
         self.tables = tables
-
-    def block(self, block: Block, outer_rows: float) -> tuple[Step, ...]:
-        """The steps of a block that starts from its outer variables, if it has some."""
-        return _BlockPlan(self, block, outer_rows).run()
-
-
-class _BlockPlan:
-    """The state of planning one block."""
-
-    def __init__(self, planner: _Planner, block: Block, outer_rows: float) -> None:
-        self.planner = planner
-        self.statistics = planner.statistics
-        self.tables = planner.tables
         self.block = block
-        self.bound: set[str] = set(block.outer)
-        self.rows = outer_rows
-        self.steps: list[Step] = []
         self.edges = list(block.edges)
         self.anti = list(block.anti)
-        self.own: dict[str, list[ir.Expr]] = {var: [] for var in block.tables}
+        self.own: dict[str, list[ir.Expr]] = {var: [] for var in block.tables if var not in block.outer}
         self.shared: list[ir.Expr] = []
         for predicate in block.filters:
             names = variables_of(predicate)
-            if len(names) == 1 and (name := next(iter(names))) in self.own and name not in self.bound:
+            if len(names) == 1 and (name := next(iter(names))) in self.own:
                 self.own[name].append(predicate)
             else:
                 self.shared.append(predicate)
 
-    def run(self) -> tuple[Step, ...]:
-        """Plan the block as a whole."""
-        if self.bound or not self.own:
-            self._grow()
+    def run(self, outer_rows: float) -> PlannedBlock:
+        """The steps of the block, from its outer variables if it has some."""
+        if self.block.outer or not self.own:
+            part = self._grown(_Part(set(self.block.outer), outer_rows))
         else:
-            self._component()
-        while any(var not in self.bound for var in self.own):
-            self._combine()
-        return tuple(self.steps)
+            part = self._component(set())
+        while any(var not in part.bound for var in self.own):
+            part = self._joined(part, self._component(part.bound))
+        return PlannedBlock(self.block, tuple(part.steps))
 
-    def _component(self) -> None:
-        start = min((var for var in self.own if var not in self.bound and self._scannable(var)), key=self._scan_rows)
-        self.rows = self._scan_rows(start)
-        self.steps.append(ScanStep(start, self.tables[start], tuple(self.own[start]), self.rows))
-        self.bound.add(start)
-        self._grow()
+    def _component(self, elsewhere: set[str]) -> _Part:
+        """The variables that hang on the one with the fewest rows, among those that are not bound elsewhere."""
+        start = min((var for var in self.own if var not in elsewhere and self._scannable(var)), key=self._scan_rows)
+        part = _Part({start}, self._scan_rows(start))
+        part.steps.append(ScanStep(start, self.tables[start], tuple(self.own[start]), part.rows))
+        return self._grown(part)
 
-    def _grow(self) -> None:
+    def _grown(self, part: _Part) -> _Part:
         """Follow edges from what is bound until none is left to follow."""
-        self._conditions()
+        self._settle(part)
+        while open_edges := [edge for edge in self.edges if edge.left in part.bound or edge.right in part.bound]:
+            self._expand(part, min(open_edges, key=lambda edge: self._rows_after(part, edge)))
+            self._settle(part)
+        return part
+
+    def _joined(self, left: _Part, right: _Part) -> _Part:
+        """Two parts that no edge connects, as one."""
+        on = [found for p in self.shared if (found := _equality(p, left.bound, right.bound)) is not None]
+        for each in on:
+            self.shared.remove(each.condition)
+        rows = left.rows * right.rows * (1 / max(left.rows, right.rows, 1.0) if on else 1.0)
+        combine = CombineStep(tuple(right.steps), tuple(on), rows)
+        return self._grown(_Part(left.bound | right.bound, rows, [*left.steps, combine]))
+
+    def _settle(self, part: _Part) -> None:
+        """Whatever can be checked with the variables that are bound now, until nothing more can be.
+
+        An edge that closes between bound nodes may bind its own variable, and so make more conditions ready.
+        """
         while True:
-            open_edges = [edge for edge in self.edges if edge.left in self.bound or edge.right in self.bound]
-            if not open_edges:
+            predicate = next((p for p in self.shared if variables_of(p) <= part.bound), None)
+            edge = next((e for e in self.edges if e.left in part.bound and e.right in part.bound), None)
+            anti = next((a for a in self.anti if set(a.vars) <= part.bound), None)
+            if predicate is not None:
+                self.shared.remove(predicate)
+                part.rows *= OTHER
+                part.steps.append(FilterStep(predicate, part.rows))
+            elif edge is not None:
+                self._expand(part, edge)
+            elif anti is not None:
+                self.anti.remove(anti)
+                inner, seeded = self._inner(part, anti)
+                part.rows *= ANTI_KEEPS
+                part.steps.append(AntiStep(anti, inner, part.rows, seeded))
+            else:
                 return
-            edge = min(open_edges, key=self._rows_after)
-            self._expand(edge)
-            self._conditions()
 
-    def _combine(self) -> None:
-        """Plan the next unrelated group of variables on its own and join it."""
-        other = _BlockPlan(self.planner, Block(tables=dict(self.block.tables)), 1.0)
-        other.edges, other.anti = self.edges, self.anti
-        other.own = {var: predicates for var, predicates in self.own.items() if var not in self.bound}
-        other.shared = [p for p in self.shared if not (variables_of(p) & self.bound)]
-        kept_shared = [p for p in self.shared if variables_of(p) & self.bound]
-        other.anti = [anti for anti in self.anti if not (set(anti.vars) & self.bound)]
-        kept_anti = [anti for anti in self.anti if set(anti.vars) & self.bound]
-        other._component()
-        on = tuple(pair for p in kept_shared if (pair := _equal_properties(p, self.bound, other.bound)) is not None)
-        self.rows = self.rows * other.rows * (1 / max(self.rows, other.rows, 1.0) if on else 1.0)
-        self.steps.append(CombineStep(tuple(other.steps), on, self.rows))
-        self.bound |= other.bound
-        self.edges, self.anti = other.edges, kept_anti + other.anti
-        self.shared = [
-            p for p in kept_shared if _equal_properties(p, self.bound - other.bound, other.bound) not in on
-        ] + other.shared
-        self._grow()
-
-    def _conditions(self) -> None:
-        """Whatever can be checked with the variables that are bound now."""
-        for predicate in [p for p in self.shared if variables_of(p) <= self.bound]:
-            self.shared.remove(predicate)
-            self.rows *= OTHER
-            self.steps.append(FilterStep(predicate, self.rows))
-        for edge in [edge for edge in self.edges if edge.left in self.bound and edge.right in self.bound]:
-            self._expand(edge)
-        for anti in [anti for anti in self.anti if set(anti.vars) <= self.bound]:
-            self.anti.remove(anti)
-            inner, seeded = self._inner(anti)
-            self.rows *= ANTI_KEEPS
-            self.steps.append(AntiStep(anti.vars, inner, self.rows, seeded))
-
-    def _inner(self, anti: ir.AntiJoin) -> tuple[tuple[Step, ...], bool]:
+    def _inner(self, part: _Part, anti: ir.AntiJoin) -> tuple[PlannedBlock, bool]:
         """The inner steps, from the outer bindings or on their own, whichever looks at fewer rows."""
-        seeded = shortened(self.planner.block(flatten(anti.inner, self.tables), self.rows))
+        seeded = self._plan(flatten(anti.inner, self.tables), part.rows)
+        seeded = PlannedBlock(seeded.block, shortened(seeded.steps))
         free_block = flatten(anti.inner, self.tables)
         free_block.outer = ()
         free_block.tables.update({var: self.tables[var] for var in anti.vars})
-        free = self.planner.block(free_block, 1.0)
-        if any(isinstance(step, CombineStep) for step in free) or _work(free) * 2 >= _work(seeded) + self.rows:
+        free = self._plan(free_block, 1.0)
+        combines = any(isinstance(step, CombineStep) for step in free.steps)
+        if combines or _work(free.steps) * 2 >= _work(seeded.steps) + part.rows:
             return seeded, True
         return free, False
 
-    def _expand(self, edge: EdgeAtom) -> None:
+    def _plan(self, block: Block, outer_rows: float) -> PlannedBlock:
+        return _BlockPlanner(self.statistics, self.tables, block).run(outer_rows)
+
+    def _expand(self, part: _Part, edge: EdgeAtom) -> None:
         self.edges.remove(edge)
-        from_var = edge.left if edge.left in self.bound else edge.right
+        from_var = edge.left if edge.left in part.bound else edge.right
         direction, to_var = edge.seen_from(from_var)
         to_table = self.tables[to_var]
-        sources = min(self.rows, float(self.statistics.rows(self.tables[from_var])))
-        edge_filters = tuple(self.own.get(edge.edge_var, ())) if edge.edge_var is not None else ()
-        self.rows = self._rows_after(edge)
+        sources = min(part.rows, float(self.statistics.rows(self.tables[from_var])))
+        edge_filters = tuple(self.own[edge.edge_var]) if edge.edge_var is not None else ()
+        part.rows = self._rows_after(part, edge)
         shape = (edge.edge, direction, edge.min_hops, edge.max_hops, edge.edge_var, edge_filters)
-        if to_var in self.bound:
-            self.steps.append(CheckStep(from_var, to_var, to_table, *shape, sources, self.rows))
+        if to_var in part.bound:
+            part.steps.append(CheckStep(from_var, to_var, to_table, *shape, edge, sources, part.rows))
         else:
             to_filters = tuple(self.own[to_var])
-            reached = self.rows / max(self._selectivity(to_var), 1e-9)
-            self.steps.append(ExpandStep(from_var, to_var, to_table, *shape, to_filters, sources, self.rows, reached))
-        self.bound.add(to_var)
+            reached = part.rows / max(self._selectivity(to_var), 1e-9)
+            part.steps.append(
+                ExpandStep(from_var, to_var, to_table, *shape, to_filters, edge, sources, part.rows, reached)
+            )
+        part.bound.add(to_var)
         if edge.edge_var is not None:
-            self.bound.add(edge.edge_var)
+            part.bound.add(edge.edge_var)
 
     def _scannable(self, var: str) -> bool:
-        return not any(edge.edge_var == var for edge in self.block.edges + self.edges)
+        return not any(edge.edge_var == var for edge in self.block.edges)
 
     def _scan_rows(self, var: str) -> float:
         return self.statistics.rows(self.tables[var]) * self._selectivity(var)
@@ -210,16 +208,16 @@ class _BlockPlan:
             product *= self.statistics.selectivity(self.tables[var], predicate)
         return product
 
-    def _rows_after(self, edge: EdgeAtom) -> float:
-        from_var = edge.left if edge.left in self.bound else edge.right
+    def _rows_after(self, part: _Part, edge: EdgeAtom) -> float:
+        from_var = edge.left if edge.left in part.bound else edge.right
         direction, to_var = edge.seen_from(from_var)
-        reached = self.reach(edge, direction, self.tables[to_var])
+        reached = self._reach(edge, direction, self.tables[to_var])
         kept = self._selectivity(edge.edge_var) if edge.edge_var is not None else 1.0
-        if to_var in self.bound:
-            return self.rows * min(1.0, reached / max(self.statistics.rows(self.tables[to_var]), 1)) * kept
-        return self.rows * reached * kept * self._selectivity(to_var)
+        if to_var in part.bound:
+            return part.rows * min(1.0, reached / max(self.statistics.rows(self.tables[to_var]), 1)) * kept
+        return part.rows * reached * kept * self._selectivity(to_var)
 
-    def reach(self, edge: EdgeAtom, direction: ir.Direction, to_table: str) -> float:
+    def _reach(self, edge: EdgeAtom, direction: ir.Direction, to_table: str) -> float:
         """How many nodes a traversal finds from one node."""
         degree = self.statistics.degree(edge.edge, direction)
         if edge.max_hops == 1:
@@ -240,19 +238,19 @@ def shortened(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     last = steps[-1]
     if last.to_filters or last.edge_filters or last.min_hops > 1:
         return steps
-    return (*steps[:-1], ExistsStep(last.from_var, last.edge, last.direction, last.sources, last.rows))
+    return (*steps[:-1], ExistsStep(last.from_var, last.edge, last.direction, last.atom, last.sources, last.rows))
 
 
-def _equal_properties(predicate: ir.Expr, left: set[str], right: set[str]) -> tuple[ir.Prop, ir.Prop] | None:
-    """The two properties of `a.x = b.y` where one is bound on each side and both are of one hashable type."""
+def _equality(predicate: ir.Expr, left: set[str], right: set[str]) -> Equality | None:
+    """The condition `a.x = b.y` where one is bound on each side and both are of one hashable type."""
     match predicate:
         case ir.Compare(op=ir.CompareOp.EQ, left=ir.Prop() as one, right=ir.Prop() as two):
             if one.type != two.type or not isinstance(one.type, ScalarType) or one.type.scalar not in HASHABLE:
                 return None
             if one.var in left and two.var in right:
-                return one, two
+                return Equality(one, two, predicate)
             if two.var in left and one.var in right:
-                return two, one
+                return Equality(two, one, predicate)
     return None
 
 

@@ -1,6 +1,7 @@
 """The steps of a plan for one conjunctive block. Each takes the bindings found so far and gives more or fewer of them.
 
-`rows` is the planner's estimate of the rows after the step.
+`rows` is the planner's estimate of the rows after the step. A step carries the conditions of the block that it takes
+care of, so that `PlannedBlock` can see that none is left out.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omnigraph.query import ir
+from omnigraph.read.plan.block import Block, EdgeAtom
+from omnigraph.read.plan.obligations import Account
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class ExpandStep:
     edge_var: str | None
     edge_filters: tuple[ir.Expr, ...]
     to_filters: tuple[ir.Expr, ...]
+    atom: EdgeAtom
     sources: float
     rows: float
     reached: float
@@ -53,6 +57,7 @@ class CheckStep:
     max_hops: int
     edge_var: str | None
     edge_filters: tuple[ir.Expr, ...]
+    atom: EdgeAtom
     sources: float
     rows: float
 
@@ -64,6 +69,7 @@ class ExistsStep:
     from_var: str
     edge: str
     direction: ir.Direction
+    atom: EdgeAtom
     sources: float
     rows: float
 
@@ -80,11 +86,20 @@ class FilterStep:
 class AntiStep:
     """Drop the rows whose outer variables have a match in the inner steps."""
 
-    vars: tuple[str, ...]
-    steps: tuple[Step, ...]
+    anti: ir.AntiJoin
+    inner: PlannedBlock
     rows: float
     seeded: bool = True
     """Whether the inner steps start from the outer bindings. Else they find all matches on their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """A condition `left = right` whose properties are bound on the two sides of a join."""
+
+    left: ir.Prop
+    right: ir.Prop
+    condition: ir.Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +107,7 @@ class CombineStep:
     """Join with an unrelated set of bindings: on equal properties when there are some, else the product."""
 
     steps: tuple[Step, ...]
-    on: tuple[tuple[ir.Prop, ir.Prop], ...]
+    on: tuple[Equality, ...]
     rows: float
 
 
@@ -102,14 +117,60 @@ EDGE_STEPS = (ExpandStep, CheckStep, ExistsStep)
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedBlock:
+    """The steps of a whole block. It cannot be made of steps that leave a condition out, or apply one twice."""
+
+    block: Block
+    steps: tuple[Step, ...]
+
+    def __post_init__(self) -> None:
+        account = Account(self.block)
+        _settle(self.steps, account, set(self.block.outer))
+        account.close()
+
+
+def _settle(steps: tuple[Step, ...], account: Account, bound: set[str]) -> None:
+    """Strike off what each step takes care of, and follow which variables are bound by then."""
+    for step in steps:
+        match step:
+            case ScanStep():
+                account.bind(step.var, bound)
+                account.strike(step.filters, bound)
+            case ExpandStep():
+                account.reach(step.atom, step.from_var, bound)
+                account.bind(step.to_var, bound)
+                account.strike((*step.edge_filters, *step.to_filters), bound)
+            case CheckStep():
+                account.reach(step.atom, step.from_var, bound)
+                account.strike((*step.edge_filters,), bound)
+            case ExistsStep():
+                account.reach(step.atom, step.from_var, bound)
+                account.bind(step.atom.seen_from(step.from_var)[1], bound)
+            case FilterStep():
+                account.strike((step.predicate,), bound)
+            case AntiStep():
+                account.strike_block(step.anti, bound)
+            case CombineStep():
+                inside: set[str] = set()
+                _settle(step.steps, account, inside)
+                bound |= inside
+                account.strike(tuple(each.condition for each in step.on), bound)
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """How a query runs: the steps of its block, then the operators above the block, lowest first."""
 
     query: ir.ReadQuery
-    steps: tuple[Step, ...]
+    block: PlannedBlock
     upper: tuple[ir.Operator, ...]
     tables: dict[str, str]
     """The table of every variable."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of the block."""
+        return self.block.steps
 
 
 def every_step(steps: tuple[Step, ...]) -> list[Step]:
@@ -117,6 +178,16 @@ def every_step(steps: tuple[Step, ...]) -> list[Step]:
     found: list[Step] = []
     for step in steps:
         found.append(step)
-        if isinstance(step, AntiStep | CombineStep):
-            found.extend(every_step(step.steps))
+        found.extend(every_step(inner_steps(step)))
     return found
+
+
+def inner_steps(step: Step) -> tuple[Step, ...]:
+    """The steps inside a step."""
+    match step:
+        case AntiStep(inner=inner):
+            return inner.steps
+        case CombineStep(steps=steps):
+            return steps
+        case _:
+            return ()

@@ -9,6 +9,7 @@ from typing import Any
 
 from omnigraph.query import ir
 from omnigraph.read.plan.choice import Choices
+from omnigraph.read.plan.show import show
 from omnigraph.read.plan.steps import (
     AntiStep,
     CheckStep,
@@ -19,8 +20,8 @@ from omnigraph.read.plan.steps import (
     Plan,
     ScanStep,
     Step,
+    inner_steps,
 )
-from omnigraph.read.result.show import show
 from omnigraph.read.state.profile import Profile
 
 
@@ -120,8 +121,7 @@ def _steps(steps: tuple[Step, ...], depth: int, choices: Choices, profile: Profi
             choice += f"indexed {_milliseconds(made.indexed_cost)}, csr {_milliseconds(made.csr_cost)}"
         rows, seconds = (record.rows, record.seconds) if record else (None, None)
         lines.append(Line(name, what, depth, step.rows, choice, rows, seconds))
-        if isinstance(step, AntiStep | CombineStep):
-            _steps(step.steps, depth + 1, choices, profile, lines)
+        _steps(inner_steps(step), depth + 1, choices, profile, lines)
 
 
 def _describe(step: Step) -> tuple[str, str]:
@@ -137,12 +137,12 @@ def _describe(step: Step) -> tuple[str, str]:
         case FilterStep():
             return "filter", show(step.predicate)
         case AntiStep():
-            names = ", ".join("$" + var for var in step.vars)
+            names = ", ".join("$" + var for var in step.anti.vars)
             return "anti-join", f"on {names}" if step.seeded else f"on {names}, all matches first"
         case CombineStep():
             if not step.on:
                 return "product", ""
-            return "join", "on " + " and ".join(f"{show(one)} = {show(two)}" for one, two in step.on)
+            return "join", "on " + " and ".join(f"{show(each.left)} = {show(each.right)}" for each in step.on)
 
 
 def _arrow(step: ExpandStep | CheckStep) -> str:

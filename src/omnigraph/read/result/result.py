@@ -77,9 +77,26 @@ class Result:
     def __len__(self) -> int:
         return self._length
 
+    def __getitem__(self, at: int) -> dict[str, Any]:
+        """The row at a place; from the end when it is negative."""
+        place = at + self._length if at < 0 else at
+        if not 0 <= place < self._length:
+            raise IndexError(f"row {at} of a result of {self._length} rows")
+        table = self._table.slice(place, 1) if self._table is not None else [self._make_rows(place, place + 1)]
+        batches = table.to_batches() if isinstance(table, pa.Table) else table
+        return next(row for batch in batches for row in formats.python_rows(batch, self._columns))
+
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for batch in self.batches():
             yield from formats.python_rows(batch, self._columns)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows as an Arrow stream, for whoever speaks the Arrow PyCapsule protocol (DuckDB, Polars, pandas)."""
+        return self.reader().__arrow_c_stream__(requested_schema)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled with its rows; the plan stays behind."""
+        return Result.from_table, (self._columns, self.to_arrow())
 
     def __repr__(self) -> str:
         return f"<Result: {self._length} rows, columns {', '.join(self.column_names)}>"
@@ -119,9 +136,9 @@ class Result:
         return pa.Table.from_batches([self._make_rows(0, stop)] if stop else [], schema=self._schema)
 
     def to_pandas(self) -> Any:
-        """A pandas frame."""
-        _require("pandas")
-        return self.to_arrow().to_pandas()
+        """A pandas frame whose columns keep their Arrow types, so that no value is rounded and none loses its kind."""
+        pandas = _require("pandas")
+        return self.to_arrow().to_pandas(types_mapper=pandas.ArrowDtype)
 
     def to_polars(self) -> Any:
         """A Polars frame."""

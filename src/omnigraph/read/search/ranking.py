@@ -179,6 +179,11 @@ def query_vector(run: Run, ranking: ir.Nearest) -> npt.NDArray[np.float32] | Non
         raise BadRequest(
             f"nearest() on `{ranking.property}` needs a vector of {ranking.dim} numbers and got {vector.size}"
         )
+    if not vector.any():
+        raise BadRequest(
+            f"nearest() on `{ranking.property}` got a vector of zeros, which points nowhere, so nothing is near it; "
+            "pass a vector with a number other than 0"
+        )
     return vector
 
 
