@@ -104,7 +104,6 @@ class _Run:
         self.values = bind_parameters(query.parameters, values)
         self.now = datetime.datetime.now(datetime.UTC)
         self.provider = provider
-        self._frames: dict[tuple[str, ...], DataFrame] = {}
 
     def lowered(self) -> tuple[DataFrame, dict[str, Parts]]:
         """The rows below the projection, and what each returned column is made of, in their order."""
@@ -136,11 +135,9 @@ class _Run:
     def _frame(self, table_key: str, columns: Sequence[str]) -> DataFrame:
         from omnigraph.spark.datasource import table_frame
 
-        known = (table_key, *columns)
-        if known not in self._frames:
-            table = table_of(self.snapshot.pin(table_key))
-            self._frames[known] = table_frame(self.session, self.store.uri, self.store.tables, table, columns)
-        return self._frames[known]
+        # A frame for each use: Spark would give two scans of one frame the filters of one of them.
+        table = table_of(self.snapshot.pin(table_key))
+        return table_frame(self.session, self.store.uri, self.store.tables, table, columns)
 
     def _query_vector(self, ranking: ir.Nearest, value: Any) -> Sequence[float]:
         if not isinstance(value, str):
