@@ -8,6 +8,7 @@ from omnigraph.errors import BadRequest
 from omnigraph.query import ir
 from omnigraph.read.matching import expand, join, scan
 from omnigraph.read.operators import group, sort
+from omnigraph.read.operators.product import first_rows, product_of
 from omnigraph.read.plan.steps import (
     AntiStep,
     CheckStep,
@@ -22,15 +23,14 @@ from omnigraph.read.plan.steps import (
 from omnigraph.read.search import ranking
 from omnigraph.read.state.frame import UNIT, Frame
 from omnigraph.read.state.run_state import Run
+from omnigraph.schema.types import EntityType
 
 
 def execute(run: Run, plan: Plan) -> Frame:
     """The rows of a plan in their order, ready to be projected."""
     started = time.perf_counter()
     limit = _limit(run, plan)
-    frame = Frame(0) if limit == 0 else _run_steps(run, plan.steps, UNIT)
-    if limit == 0:
-        frame = _empty(plan)
+    frame = _empty(plan) if limit == 0 else _block(run, plan, limit)
     top = _top(plan, limit)
     for operator in plan.upper:
         with run.profile.step(operator) as record:
@@ -39,6 +39,30 @@ def execute(run: Run, plan: Plan) -> Frame:
     run.profile.total_seconds = time.perf_counter() - started
     run.profile.result_rows = frame.length
     run.profile.peak_bytes = run.memory.peak
+    return frame
+
+
+def _block(run: Run, plan: Plan, limit: int | None) -> Frame:
+    """The rows of the block; those of a product with a limit as far as they are wanted."""
+    product = product_of(plan.steps)
+    match plan.upper:
+        case (ir.Sort(keys=keys, tie_break=tie_break), ir.Limit(), *_) if product is not None and limit is not None:
+            pass
+        case _:
+            return _run_steps(run, plan.steps, UNIT)
+    every_key = [*keys, *(ir.SortKey(ir.Entity(var, EntityType(plan.tables[var]))) for var in tie_break)]
+    parts = [_run_steps(run, product.first, UNIT)]
+    parts += [_run_steps(run, step.steps, UNIT) for step in product.others]
+    with run.profile.step(product.others[-1]) as record:
+        made = 0
+
+        def kept(frame: Frame) -> Frame:
+            nonlocal made
+            made += frame.length
+            return _run_steps(run, product.conditions, frame)
+
+        frame = first_rows(run, parts, every_key, limit, kept)
+        record.rows += made
     return frame
 
 
@@ -93,6 +117,8 @@ def _upper(run: Run, frame: Frame, operator: ir.Operator, limit: int | None, top
 def _limit(run: Run, plan: Plan) -> int | None:
     for operator in plan.upper:
         if isinstance(operator, ir.Limit):
+            if operator.count is None:
+                return None
             count = run.constant(operator.count)
             if not isinstance(count, int) or isinstance(count, bool) or count < 0:
                 raise BadRequest(f"limit must be a non-negative whole number and is {count!r}")

@@ -174,8 +174,9 @@ def _upper(operator: ir.Operator) -> tuple[str, str]:
         case ir.Sort(keys=keys, tie_break=tie_break):
             shown = [show(key.expr) + (" desc" if key.descending else "") for key in keys]
             return "sort", "by " + ", ".join([*shown, *(f"id of ${name}" for name in tie_break)])
-        case ir.Limit(count=count):
-            return "limit", show(count)
+        case ir.Limit(count=count, offset=offset):
+            skipped = "" if offset is None else f" from row {show(offset)} on"
+            return "limit", ("all" if count is None else show(count)) + skipped
         case ir.Project(columns=columns):
             return "project", ", ".join(column.name for column in columns)
         case ir.Filter(predicate=predicate):

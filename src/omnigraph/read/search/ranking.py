@@ -112,7 +112,7 @@ def _distances(run: Run, ranking: ir.Nearest, codes: Codes, vector: npt.NDArray[
         return cosine_distances(column, vector).astype(np.float64)
     parts = []
     for batch in run.reader.batches(ranking.table_key, [ranking.property]):
-        run.cancel.check()
+        run.stop.check()
         parts.append(cosine_distances(batch.column(0), vector))
     return np.concatenate(parts).astype(np.float64)[rows]
 

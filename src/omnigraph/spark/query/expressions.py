@@ -182,7 +182,9 @@ def _evaluated(expr: ir.Expr, type_: ValueType, resolve: Resolve) -> Column:
 
 def computed(frame: DataFrame, wanted: Sequence[Wanted], resolve: Resolve) -> DataFrame:
     """The frame with more columns, evaluated for exactly the rows that are in it now."""
-    values = _Values(leaves_of([each.expr for each in wanted]), [each.expr for each in wanted], [w.type for w in wanted])
+    values = _Values(
+        leaves_of([each.expr for each in wanted]), [each.expr for each in wanted], [w.type for w in wanted]
+    )
     schema = frame.schema
     for each in wanted:
         schema = schema.add(each.name, spark_name(each.type))

@@ -282,9 +282,7 @@ def _id(node: Column, mixed: bool) -> Column:
     return node.getField("id") if mixed else node
 
 
-def _orientations(
-    direction: ir.Direction, source: str, target: str
-) -> list[tuple[tuple[str, str], tuple[str, str]]]:
+def _orientations(direction: ir.Direction, source: str, target: str) -> list[tuple[tuple[str, str], tuple[str, str]]]:
     """From which end of an edge to which it is followed: each end as its column and the type of its nodes."""
     out = (("src", source), ("dst", target))
     back = (out[1], out[0])
