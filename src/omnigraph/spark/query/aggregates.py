@@ -20,7 +20,7 @@ from omnigraph.query.typing import type_of
 from omnigraph.read.codes.arrays import Codes, factorize
 from omnigraph.read.codes.order import order_codes
 from omnigraph.schema.types import FLOATS, INTEGERS, EntityType, EnumType, ScalarType, ValueType
-from omnigraph.spark.query.expressions import spark_name
+from omnigraph.spark.query.expressions import spark_name, spark_type
 from omnigraph.spark.query.needs import stored_type
 from omnigraph.spark.spread import with_details
 from omnigraph.spark.types import travelling_type
@@ -137,7 +137,7 @@ def _whole(each: Asked) -> Column:
 
 def _in_tasks(frame: DataFrame, keys: Keys, asked: Sequence[Asked], row_order: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions as f
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructField, StructType
 
     kept = [*keys.columns, *keys.carried]
     prepared = frame.select(
@@ -154,9 +154,7 @@ def _in_tasks(frame: DataFrame, keys: Keys, asked: Sequence[Asked], row_order: S
         nothing = [f.lit(None).cast(field.dataType).alias(field.name) for field in fields[:-1]]
         none = frame.sparkSession.range(1).select(*nothing, f.lit(False).alias(_SOMETHING))
         spread = prepared.union(none).repartition(1)
-    schema = StructType(fields[: len(kept)])
-    for each in asked:
-        schema = schema.add(each.name, spark_name(each.type))
+    schema = StructType([*fields[: len(kept)], *(StructField(each.name, spark_type(each.type)) for each in asked)])
     task = _Task(
         len(keys.columns), len(kept), [(each.aggregate, each.type) for each in asked], tuple(schema.fieldNames())
     )

@@ -2,9 +2,9 @@
 
 Spark ignores the case of names and we do not, so every column has a made-up name; `Bindings` knows which.
 
-An entity is told from others by one column, its *key*: its id, or, for a variable that ranges over several tables, a struct
-of its id and the name of its type, in this order, so that keys sort as ties are broken. A key is null exactly where an
-`optional` left the variable null.
+An entity is told from others by one column, its *key*: its id, or, for a variable that ranges over several tables, a
+struct of its id and the name of its type, in this order, so that keys sort as ties are broken. A key is null exactly
+where an `optional` left the variable null.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ TARGET = "@dst"
 class Bindings:
     """`places` maps (variable, field) to a column: `KEY`, the properties that the query looks at, the parts of a path.
 
-    `computed` maps the name of a computed column to a column. A computed name that stands for an entity (a group key `$x`)
-    is in `entities` instead, with its variable.
+    `computed` maps the name of a computed column to a column. A computed name that stands for an entity (a group key
+    `$x`) is in `entities` instead, with its variable.
     """
 
     frame: DataFrame

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def outer_bindings(rows: Bindings, vars: Sequence[str], columns: Sequence[str], names: Names) -> Bindings:
-    """Where an inner block starts: each different binding once, under fresh names, since it is joined with `rows` again."""
+    """Where an inner block starts: each different binding once, under fresh names, to be joined with `rows` again."""
     places = {key: names() for key in rows.places if key[0] in vars}
     computed = {name: names() for name in columns if name in rows.computed}
     entities = {name: rows.entities[name] for name in columns if name in rows.entities}
@@ -54,7 +54,7 @@ def extended(
 
 
 def united(arms: Sequence[Bindings], operator: ir.Either, names: Names) -> Bindings:
-    """The rows of all arms of an `either`, each different binding of the outer variables and of what all arms bind once."""
+    """The rows of all arms: each different binding of the outer variables and of what all arms bind, once."""
     used = [*operator.vars, *operator.columns]
     binds = [variable.name for variable in operator.binds]
     first = arms[0]

@@ -1,10 +1,10 @@
 """Expressions of the IR over the rows of a Spark frame.
 
-What Spark means by an expression exactly as we do (comparisons of text, whole numbers, booleans, dates and moments) becomes
-a plain Spark column, which the optimizer can push down into Lance. Everything else is evaluated inside the tasks by the
-very function that the in-process engine uses, so that the two cannot differ: as an Arrow function of columns, which Spark
-places where it likes; or, when it can fail for a row, as a step of its own that Spark cannot move (`computed`, `kept`),
-so that it is evaluated for exactly the rows that reach it.
+What Spark means by an expression exactly as we do (comparisons of text, whole numbers, booleans, dates and moments)
+becomes a plain Spark column, which the optimizer can push down into Lance. Everything else is evaluated inside tasks
+by the very function that the in-process engine uses, so that the two cannot differ: as an Arrow function of columns,
+which Spark places where it likes; or, when it can fail for a row, as a step of its own that Spark cannot move
+(`computed`, `kept`), so that it is evaluated for exactly the rows that reach it.
 """
 
 from __future__ import annotations
@@ -81,6 +81,13 @@ def _passed(value: Any) -> Any:
 def spark_name(type_: ValueType | None) -> str:
     """The name of a type in Spark's SQL. An entity as a value is its id, null without a type is text."""
     return "string" if type_ is None or isinstance(type_, EntityType) else spark_type_name(type_)
+
+
+def spark_type(type_: ValueType | None) -> Any:
+    """The Spark type of values of a type."""
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    return from_arrow_type(travelling_type(stored_type(type_)))
 
 
 # --- what means the same to Spark ----------------------------------------------------------------------------------
@@ -182,13 +189,13 @@ def _evaluated(expr: ir.Expr, type_: ValueType, resolve: Resolve) -> Column:
 
 def computed(frame: DataFrame, wanted: Sequence[Wanted], resolve: Resolve) -> DataFrame:
     """The frame with more columns, evaluated for exactly the rows that are in it now."""
+    from pyspark.sql.types import StructField, StructType
+
     values = _Values(
         leaves_of([each.expr for each in wanted]), [each.expr for each in wanted], [w.type for w in wanted]
     )
-    schema = frame.schema
-    for each in wanted:
-        schema = schema.add(each.name, spark_name(each.type))
     width = len(frame.columns)
+    schema = StructType([*frame.schema.fields, *(StructField(each.name, spark_type(each.type)) for each in wanted)])
     names = schema.fieldNames()
     evaluated = with_details(values.of)
 

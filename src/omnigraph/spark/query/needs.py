@@ -68,7 +68,7 @@ def fields_in(expr: ir.Expr) -> Iterator[tuple[str, Field]]:
 
 
 def field_of(leaf: ir.Prop) -> str:
-    """The place of a property among those of its variable. Its own fields are no properties, whatever those are called."""
+    """The place of a property among those of its variable; what an entity has of its own is no property."""
     return leaf.name if leaf.declared else _OWN.get(leaf.name, leaf.name)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from omnigraph.ledger.values import Snapshot
     from omnigraph.schema.catalog import Catalog
 
-    Parts = Column | dict[str, Column]
+    Parts: TypeAlias = Column | dict[str, Column]
     """What a returned column is made of: one Spark column, or for an entity one for each of its fields."""
 
 
@@ -119,7 +119,10 @@ class _Run:
         )
         rows = lowering.lower(self.query.root.input)
         wanted = self.query.root.columns
-        entities = {each.name: entity_variable(each.expr, rows) for each in wanted}
+        entities = {
+            each.name: entity_variable(each.expr, rows) if isinstance(each.type, EntityType) else None
+            for each in wanted
+        }
         values = [each for each in wanted if entities[each.name] is None]
         rows, made = lowering.columns(rows, values)
         columns: dict[str, Parts] = {each.name: value for each, value in zip(values, made, strict=True)}

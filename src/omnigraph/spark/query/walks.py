@@ -207,11 +207,11 @@ def _reached(sources: DataFrame, steps: DataFrame, step: ir.Expand) -> DataFrame
 
 
 def _least_walks(sources: DataFrame, steps: DataFrame, step: ir.Expand) -> DataFrame:
-    """(source, node, nodes, edges): for each reached node the least of the shortest walks, as a list of its nodes and one
-    of its edges, from the path's start.
+    """(source, node, nodes, edges): for each reached node the least of the shortest walks, as a list of its nodes and
+    one of its edges, from the path's start.
 
-    A part of a least walk, from either end, is the least walk of its own ends. So each hop keeps one walk for each pair,
-    and a longer one is made of kept ones, whichever end the lists begin at.
+    A part of a least walk, from either end, is the least walk of its own ends. So each hop keeps one walk for each
+    pair, and a longer one is made of kept ones, whichever end the lists begin at.
     """
     from pyspark.sql import functions as f
 
