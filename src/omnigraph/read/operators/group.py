@@ -10,7 +10,8 @@ import pyarrow as pa
 from omnigraph.query import ir
 from omnigraph.query.evaluate.aggregates import aggregate
 from omnigraph.read.codes.arrays import Codes, combined, distinct_codes, factorize
-from omnigraph.read.codes.order import order_codes
+from omnigraph.read.codes.order import is_null, order_codes, total_order
+from omnigraph.read.operators.sort import column_order
 from omnigraph.read.plan.show import show
 from omnigraph.read.state.frame import ComputedColumn, EntityCodes, Frame
 from omnigraph.read.state.run_state import Run
@@ -19,7 +20,10 @@ from omnigraph.read.tables.arrow_types import result_type
 
 def group(run: Run, frame: Frame, operator: ir.GroupBy) -> Frame:
     """One row for each distinct tuple of keys; one row over everything when there are no keys."""
-    encoded = [_key_codes(run, frame, key) for key in operator.keys]
+    if operator.row_order and frame.length > 1:
+        order = total_order([column_order(run, frame, name) for name in operator.row_order])
+        frame = frame if order is None else frame.take(order)
+    encoded = [_value_codes(run, frame, key.expr) for key in operator.keys]
     numbers, first = factorize(encoded, frame.length)
     count = len(first) if operator.keys else 1
     columns: dict[str, ComputedColumn] = {}
@@ -34,8 +38,9 @@ def group(run: Run, frame: Frame, operator: ir.GroupBy) -> Frame:
     return Frame(count, bound, columns)
 
 
-def _key_codes(run: Run, frame: Frame, key: ir.Column) -> Codes:
-    match key.expr:
+def _value_codes(run: Run, frame: Frame, expr: ir.Expr) -> Codes:
+    """Integers that are equal exactly for equal values."""
+    match expr:
         case ir.Entity(var=var):
             return frame.bindings[var]
         case ir.ColumnRef(name=name) if isinstance(computed := frame.columns[name], EntityCodes):
@@ -44,10 +49,10 @@ def _key_codes(run: Run, frame: Frame, key: ir.Column) -> Codes:
         case ir.Prop(var=var):
             # A property is looked at once for each entity, not once for each row.
             distinct, inverse = distinct_codes(frame.bindings[var])
-            values = run.evaluate(key.expr, Frame(len(distinct), {var: distinct}))
+            values = run.evaluate(expr, Frame(len(distinct), {var: distinct}))
             return equality_codes(values)[inverse]
         case _:
-            return equality_codes(run.evaluate(key.expr, frame))
+            return equality_codes(run.evaluate(expr, frame))
 
 
 def equality_codes(values: pa.Array) -> Codes:
@@ -61,7 +66,7 @@ def equality_codes(values: pa.Array) -> Codes:
 
 def _key_values(run: Run, sample: Frame, key: ir.Column) -> ComputedColumn:
     if isinstance(key.expr, ir.Entity):
-        return EntityCodes(run.tables[key.expr.var], sample.bindings[key.expr.var])
+        return EntityCodes(run.variables[key.expr.var], sample.bindings[key.expr.var])
     if isinstance(key.expr, ir.ColumnRef):
         return sample.columns[key.expr.name]
     return run.evaluate(key.expr, sample)
@@ -69,9 +74,39 @@ def _key_values(run: Run, sample: Frame, key: ir.Column) -> ComputedColumn:
 
 def _aggregate(run: Run, frame: Frame, wanted: ir.Aggregate, column: ir.Column, numbers: Codes, count: int) -> pa.Array:
     type_ = result_type(column.type, None)
-    if isinstance(wanted.arg, ir.Entity) and not wanted.distinct and not wanted.arg.nullable:
-        sizes = np.bincount(numbers, minlength=count) if frame.length else np.zeros(count, dtype=np.int64)
-        return pa.array(sizes, pa.int64())
-    values = combined(run.evaluate(wanted.arg, frame))
+    if wanted.function is ir.AggregateFunction.COUNT:
+        counted = _count(run, frame, wanted, numbers, count)
+        if counted is not None:
+            return counted
+    values = combined(_values(run, frame, wanted.arg))
     named = wanted if wanted.source else replace(wanted, source=show(wanted))
     return aggregate(named, values, numbers, count, type_)
+
+
+def _count(run: Run, frame: Frame, wanted: ir.Aggregate, numbers: Codes, count: int) -> pa.Array | None:
+    """Counts that need no values, only codes; None for others."""
+    match wanted.arg:
+        case ir.Entity(var=var):
+            codes = frame.bindings[var]
+            present = codes >= 0
+        case ir.Prop(var=var) if wanted.distinct:
+            distinct, inverse = distinct_codes(frame.bindings[var])
+            values = run.evaluate(wanted.arg, Frame(len(distinct), {var: distinct}))
+            codes, present = equality_codes(values)[inverse], ~is_null(values)[inverse]
+        case _:
+            return None
+    if not present.all():
+        codes, numbers = codes[present], numbers[present]
+    if wanted.distinct and len(codes):
+        numbers = numbers[factorize([numbers, codes], len(numbers))[1]]
+    return pa.array(np.bincount(numbers, minlength=count), pa.int64())
+
+
+def _values(run: Run, frame: Frame, expr: ir.Expr) -> pa.Array:
+    """The values of an expression; a property is read once for each entity."""
+    if not isinstance(expr, ir.Prop):
+        return run.evaluate(expr, frame)
+    distinct, inverse = distinct_codes(frame.bindings[expr.var])
+    if 2 * len(distinct) > frame.length:
+        return run.evaluate(expr, frame)
+    return run.evaluate(expr, Frame(len(distinct), {expr.var: distinct})).take(pa.array(inverse))
