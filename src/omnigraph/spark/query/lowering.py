@@ -53,7 +53,7 @@ class Lowering:
                     raise InternalError("a block without an enclosing one refers to outer variables")
                 return blocks.outer_bindings(outer, names, columns, self._names)
             case ir.Scan(var=var):
-                return self._tables.scan(var, operator.all_tables)
+                return self._tables.scan(var, operator.all_tables, operator)
             case ir.Join(left=left, right=right):
                 return self._join(self.lower(left, outer), self.lower(right, outer))
             case ir.Expand():

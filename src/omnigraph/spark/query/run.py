@@ -19,12 +19,14 @@ from omnigraph.read.tables.arrow_types import result_schema, result_type
 from omnigraph.schema.types import EntityType
 from omnigraph.spark.progress import run_job
 from omnigraph.spark.query.bindings import Bindings, Names, Variables, column
+from omnigraph.spark.query.conditions import Conditions
 from omnigraph.spark.query.lowering import Lowering, entity_variable
 from omnigraph.spark.query.needs import Needs
 from omnigraph.spark.query.searching import Searching
 from omnigraph.spark.query.tables import Tables
 from omnigraph.spark.spread import told_in_our_words
 from omnigraph.spark.types import from_travelling
+from omnigraph.storage.filters import Filter
 from omnigraph.write.progress import ProgressCallback
 
 if TYPE_CHECKING:
@@ -104,17 +106,20 @@ class _Run:
         self.values = bind_parameters(query.parameters, values)
         self.now = datetime.datetime.now(datetime.UTC)
         self.provider = provider
+        self._frames: dict[tuple[Any, ...], DataFrame] = {}
 
     def lowered(self) -> tuple[DataFrame, dict[str, Parts]]:
         """The rows below the projection, and what each returned column is made of, in their order."""
         names = Names()
         variables = Variables(self.query.all_variables or self.query.variables)
-        tables = Tables(self._frame, self.catalog, variables, Needs(self.query, self._shown), names)
+        needs = Needs(self.query, self._shown)
+        conditions = Conditions(self.query.root, self._bound)
+        tables = Tables(self._frame, self.catalog, variables, needs, conditions, names)
         lowering = Lowering(
             tables,
             self.session.range(1).select(),
-            lambda expr: bound(expr, self.values, self.now),
-            Searching(self._frame, self._query_vector),
+            self._bound,
+            Searching(self._frame, variables, self._query_vector),
             names,
         )
         rows = lowering.lower(self.query.root.input)
@@ -135,12 +140,19 @@ class _Run:
     def _shown(self, type_: EntityType) -> pa.StructType:
         return result_type(type_, self.catalog)
 
-    def _frame(self, table_key: str, columns: Sequence[str]) -> DataFrame:
-        from omnigraph.spark.datasource import table_frame
+    def _bound(self, expr: ir.Expr) -> ir.Expr:
+        return bound(expr, self.values, self.now)
 
-        # A frame for each use: Spark would give two scans of one frame the filters of one of them.
-        table = table_of(self.snapshot.pin(table_key))
-        return table_frame(self.session, self.store.uri, self.store.tables, table, columns)
+    def _frame(self, table_key: str, columns: Sequence[str], condition: Filter | None) -> DataFrame:
+        from omnigraph.spark.datasource import fixed_frame
+
+        known = (table_key, *columns, condition)
+        if known not in self._frames:
+            table = table_of(self.snapshot.pin(table_key))
+            self._frames[known] = fixed_frame(
+                self.session, self.store.uri, self.store.tables, table, columns, condition
+            )
+        return self._frames[known]
 
     def _query_vector(self, ranking: ir.Nearest, value: Any) -> Sequence[float]:
         if not isinstance(value, str):
@@ -152,7 +164,8 @@ class _Run:
                 "configure one, or pass a vector"
             )
         graph_type = self.catalog.table(ranking.table_key)
-        embedded = graph_type.by_name[ranking.property].embed if graph_type is not None else None
+        known = graph_type.by_name.get(ranking.property) if graph_type is not None else None
+        embedded = known.embed if known is not None else None
         model = embedded.model if embedded is not None else None
         return self.provider.embed([value], dim=ranking.dim, model=model)[0]
 

@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.errors import BadRequest
 from omnigraph.query import ir
-from omnigraph.read.search.ranking import RRF_K
-from omnigraph.read.search.text_index import TextIndex, bm25_share, index_texts
-from omnigraph.read.search.tokenizer import phrase_tokens, query_tokens, tokenize
+from omnigraph.read.search.ranking import RRF_K, checked_vector, matching_texts
+from omnigraph.read.search.text_index import bm25_share, index_texts
+from omnigraph.read.search.tokenizer import query_tokens, tokenize
 from omnigraph.read.search.vectors import cosine_distances
+from omnigraph.spark.query.bindings import Bindings, Variables, type_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from omnigraph.spark.query.bindings import Bindings
     from omnigraph.spark.query.tables import Frames
 
 Constant = Callable[[ir.Expr], Any]
@@ -34,17 +35,18 @@ QueryVector = Callable[[ir.Nearest, Any], Sequence[float]]
 class Searching:
     """The searches of one query. `frames` gives whole tables, for statistics."""
 
-    def __init__(self, frames: Frames, query_vector: QueryVector) -> None:
+    def __init__(self, frames: Frames, variables: Variables, query_vector: QueryVector) -> None:
         self._frames = frames
+        self._variables = variables
         self._query_vector = query_vector
 
     def matches(self, match: ir.TextMatch, texts: Column, constant: Constant) -> Column:
-        """Which texts match a predicate: null where there is no text; a query without tokens matches nothing."""
+        """Which texts match a predicate: null where there is no text, or no query; without tokens nothing matches."""
         from pyspark.sql import functions as f
 
         query = constant(match.query)
         if query is None:
-            return f.when(texts.isNotNull(), f.lit(False))
+            return f.lit(None).cast("boolean")
         edits = None if match.edits is None else constant(match.edits)
         if edits is not None and edits < 0:
             raise BadRequest(f"fuzzy() on `{match.property}` takes 0 or more edits and got {edits}")
@@ -52,7 +54,7 @@ class Searching:
 
         def task(given: pa.Array) -> pa.Array:
             missing = np.asarray(given.is_null().to_numpy(zero_copy_only=False))
-            return pa.array(_mask(index_texts([given]), predicate, query, edits), mask=missing)
+            return pa.array(matching_texts(index_texts([given]), predicate, query, edits), mask=missing)
 
         return f.arrow_udf(task, returnType="boolean")(texts)
 
@@ -64,7 +66,10 @@ class Searching:
         if value is None:
             return f.lit(None).cast("double")
         task = self._distance(ranking, value) if isinstance(ranking, ir.Nearest) else self._bm25(ranking, value)
-        return f.arrow_udf(task, returnType="double")(f.col(rows.places[ranking.var, ranking.property]))
+        looked_at = [f.col(rows.places[ranking.var, ranking.property])]
+        if isinstance(ranking, ir.Bm25):
+            looked_at.append(self._variables.type_of(rows, ranking.var))
+        return f.arrow_udf(task, returnType="double")(*looked_at)
 
     def fused(
         self, ranking: ir.Rrf, rows: Bindings, constant: Constant, name: Callable[[], str]
@@ -102,11 +107,7 @@ class Searching:
         return numbered.select(key, place)
 
     def _distance(self, ranking: ir.Nearest, value: Any) -> Callable[[pa.Array], pa.Array]:
-        vector = np.asarray(self._query_vector(ranking, value), dtype=np.float32)
-        if vector.shape != (ranking.dim,):
-            raise BadRequest(
-                f"nearest() on `{ranking.property}` needs a vector of {ranking.dim} numbers and got {vector.size}"
-            )
+        vector = checked_vector(ranking, self._query_vector(ranking, value))
         dim = ranking.dim
 
         def task(vectors: pa.Array) -> pa.Array:
@@ -115,12 +116,19 @@ class Searching:
 
         return task
 
-    def _bm25(self, ranking: ir.Bm25, query: str) -> Callable[[pa.Array], pa.Array]:
+    def _bm25(self, ranking: ir.Bm25, query: str) -> Callable[[pa.Array, pa.Array], pa.Array]:
+        """Scores by the statistics of the column of each entity's own table."""
         tokens = query_tokens(query)
-        corpus = corpus_statistics(self._frames(ranking.table_key, [ranking.property]), tokens)
+        corpora = {
+            type_name(table_key): corpus_statistics(self._frames(table_key, [ranking.property], None), tokens)
+            for table_key in self._variables.tables(ranking.var)
+        }
 
-        def task(texts: pa.Array) -> pa.Array:
-            scores = bm25_scores(texts, corpus)
+        def task(texts: pa.Array, types: pa.Array) -> pa.Array:
+            scores = np.full(len(texts), np.nan)
+            for name, corpus in corpora.items():
+                own = np.asarray(pc.fill_null(pc.equal(types, name), False).to_numpy(zero_copy_only=False))
+                scores[own] = bm25_scores(texts.filter(pa.array(own)), corpus)
             return pa.array(scores, pa.float64(), mask=np.isnan(scores))
 
         return task
@@ -172,11 +180,3 @@ def bm25_scores(texts: pa.Array, corpus: Corpus) -> np.ndarray[Any, np.dtype[np.
         matched[places] = True
     scores[~matched] = np.nan
     return scores
-
-
-def _mask(index: TextIndex, predicate: ir.TextPredicate, query: str, edits: int | None) -> Any:
-    if predicate is ir.TextPredicate.SEARCH:
-        return index.any_of(query_tokens(query))
-    if predicate is ir.TextPredicate.MATCH_TEXT:
-        return index.phrase(phrase_tokens(query))
-    return index.near_any_of(query_tokens(query), edits)

@@ -78,7 +78,8 @@ class Walks:
                 if first[1] not in start.types or second[1] not in end.types:
                     continue
                 wanted = [*(fields or []), *where]
-                own, edges = self._tables.read(table_key, ["src", "dst", "id"], wanted)
+                bound = None if step.edge_var is None else (step, step.edge_var)
+                own, edges = self._tables.read(table_key, ["src", "dst", "id"], wanted, bound)
                 ends = {"src": own[0], "dst": own[1]}
                 if step.where is not None:
                     looked_at = {field.name: c for field, c in zip(where, own[3 + len(fields or []) :])}
@@ -125,7 +126,7 @@ class Walks:
         frame = joined_on(rows.frame, pairs, keys)
         if self._tables.needs_only_key(step.to_var):
             return replace(rows, frame=frame, places={**rows.places, **places, (step.to_var, KEY): there})
-        target = self._tables.scan(step.to_var, step.all_to_tables)
+        target = self._tables.scan(step.to_var, step.all_to_tables, step)
         frame = joined_on(frame, target.frame, [(there, target.key(step.to_var))])
         return replace(rows, frame=frame, places={**rows.places, **places, **target.places})
 
