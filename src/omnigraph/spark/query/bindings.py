@@ -14,7 +14,9 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from omnigraph.errors import InternalError
 from omnigraph.query import ir
+from omnigraph.query.ir.walk import columns_of, variables_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -37,6 +39,8 @@ class Bindings:
     places: Mapping[tuple[str, str], str] = field(default_factory=dict)
     computed: Mapping[str, str] = field(default_factory=dict)
     entities: Mapping[str, str] = field(default_factory=dict)
+    waiting: tuple[ir.Expr, ...] = ()
+    """Conditions on what only a later join of the block binds. `settled` tells that there are none."""
 
     @property
     def vars(self) -> set[str]:
@@ -60,6 +64,17 @@ class Bindings:
         if name in self.computed:
             return self.computed[name]
         return self.key(self.entities.get(name, name))
+
+    def binds(self, expr: ir.Expr) -> bool:
+        """Whether everything that an expression looks at is there."""
+        known = {var for var, _ in self.places}
+        return variables_of(expr) <= known and columns_of(expr) <= {*self.computed, *self.entities}
+
+    def settled(self) -> Bindings:
+        """These rows, at the end of a block: every condition of it has been applied."""
+        if self.waiting:
+            raise InternalError(f"conditions of a query were not applied: {self.waiting!r}")
+        return self
 
     def with_frame(self, frame: DataFrame) -> Bindings:
         """The same columns in another frame."""

@@ -43,6 +43,10 @@ class Lowering:
         self._names = names
         self._walks = Walks(tables, names, self._kept_edges)
 
+    def block(self, operator: ir.Operator, outer: Bindings | None = None) -> Bindings:
+        """The rows of a whole block, with all its conditions."""
+        return self.lower(operator, outer).settled()
+
     def lower(self, operator: ir.Operator, outer: Bindings | None = None) -> Bindings:
         """The rows of an operator. `outer` are the enclosing rows inside `not { }`, `optional { }` and the like."""
         match operator:
@@ -67,17 +71,17 @@ class Lowering:
             case ir.Either():
                 return self._either(operator, self.lower(operator.input, outer))
             case ir.Rank(input=below, ranking=ranking, column=name):
-                return self._rank(self.lower(below, outer), ranking, name)
+                return self._rank(self.block(below, outer), ranking, name)
             case ir.Fuse(input=below, ranking=ranking, column=name):
-                return self._fuse(self.lower(below, outer), ranking, name)
+                return self._fuse(self.block(below, outer), ranking, name)
             case ir.GroupBy():
-                return self._group(operator, self.lower(operator.input, outer))
+                return self._group(operator, self.block(operator.input, outer))
             case ir.Sort(input=below, keys=keys, tie_break=tie_break):
-                return self._sort(self.lower(below, outer), keys, tie_break)
+                return self._sort(self.block(below, outer), keys, tie_break)
             case ir.Limit():
-                return self._limit(operator, self.lower(operator.input, outer))
+                return self._limit(operator, self.block(operator.input, outer))
             case ir.Stage():
-                return self._stage(operator, self.lower(operator.input, outer))
+                return self._stage(operator, self.block(operator.input, outer))
             case _:
                 raise InternalError(f"{type(operator).__name__} cannot stand inside a query")
 
@@ -132,17 +136,23 @@ class Lowering:
     def _join(self, left: Bindings, right: Bindings) -> Bindings:
         shared = sorted(left.vars & right.vars)
         frame = joined_on(left.frame, right.frame, [(left.key(var), right.key(var)) for var in shared])
-        return Bindings(
+        joined = Bindings(
             frame,
             {**right.places, **left.places},
             {**right.computed, **left.computed},
             {**right.entities, **left.entities},
         )
+        for predicate in (*left.waiting, *right.waiting):
+            joined = self._filter(joined, predicate)
+        return joined
 
     def _filter(self, rows: Bindings, predicate: ir.Expr) -> Bindings:
         resolve = self._resolver(rows)
         frame = rows.frame
         for part in conjuncts(predicate):
+            if not rows.binds(part):
+                rows = replace(rows, waiting=(*rows.waiting, part))
+                continue
             bound = self._bind(part)
             frame = kept(frame, bound, resolve) if can_fail(part) else frame.where(lower_predicate(bound, resolve))
         return rows.with_frame(frame)
@@ -166,18 +176,18 @@ class Lowering:
         return kept(edges, bound, resolve) if can_fail(where) else edges.where(lower_predicate(bound, resolve))
 
     def _look_for(self, operator: ir.AntiJoin | ir.SemiJoin, rows: Bindings) -> Bindings:
-        inner = self.lower(operator.inner, rows)
+        inner = self.block(operator.inner, rows)
         used = (*operator.vars, *operator.columns)
         return blocks.filtered(rows, inner, used, self._names, found=isinstance(operator, ir.SemiJoin))
 
     def _optional(self, operator: ir.Optional, rows: Bindings) -> Bindings:
-        inner = self.lower(operator.inner, rows)
+        inner = self.block(operator.inner, rows)
         used = (*operator.vars, *operator.columns)
         binds = [*(variable.name for variable in operator.binds), *operator.paths]
         return blocks.extended(rows, inner, used, binds, self._names, keep_all=True)
 
     def _either(self, operator: ir.Either, rows: Bindings) -> Bindings:
-        arms = [self.lower(arm, rows) for arm in operator.arms]
+        arms = [self.block(arm, rows) for arm in operator.arms]
         used = (*operator.vars, *operator.columns)
         binds = [variable.name for variable in operator.binds]
         found = blocks.united(arms, operator, self._names)

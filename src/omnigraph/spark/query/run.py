@@ -122,7 +122,7 @@ class _Run:
             Searching(self._frame, variables, self._query_vector),
             names,
         )
-        rows = lowering.lower(self.query.root.input)
+        rows = lowering.block(self.query.root.input)
         wanted = self.query.root.columns
         entities = {
             each.name: entity_variable(each.expr, rows) if isinstance(each.type, EntityType) else None

@@ -136,12 +136,12 @@ class Walks:
         here, there = self._names(), self._names()
         nodes = self._on_the_way(step, start, end)
         sources = rows.frame.select(_written(column(rows.key(step.from_var)), start, nodes)).toDF("source")
-        sources = sources.where("source is not null").distinct().localCheckpoint()
+        sources = sources.where("source is not null").distinct().localCheckpoint(eager=False)
         if step.path_var is None:
-            edges = self._edges(step, nodes, nodes, None).distinct().toDF("here", "there").localCheckpoint()
+            edges = self._edges(step, nodes, nodes, None).distinct().toDF("here", "there").localCheckpoint(eager=False)
             found = _reached(sources, edges, step)
         else:
-            edges = self._edges(step, nodes, nodes, []).toDF("here", "there", "edge").localCheckpoint()
+            edges = self._edges(step, nodes, nodes, []).toDF("here", "there", "edge").localCheckpoint(eager=False)
             found = _least_walks(sources, edges, step)
         if nodes.mixed:
             found = _of_types(_of_types(found, "source", start), "node", end)
@@ -199,8 +199,8 @@ def _reached(sources: DataFrame, steps: DataFrame, step: ir.Expand) -> DataFrame
         met = frontier.join(steps, frontier["node"] == steps["here"]).select("source", f.col("there").alias("node"))
         if hop == 1:
             loops = met.where("source = node").distinct()
-        frontier = met.distinct().join(seen, ["source", "node"], "left_anti").localCheckpoint()
-        if frontier.isEmpty():
+        frontier = met.distinct().join(seen, ["source", "node"], "left_anti").localCheckpoint(eager=False)
+        if hop < step.max_hops and frontier.isEmpty():
             break
         seen = seen.union(frontier.select("source", "node", f.lit(hop).alias("distance")))
     found = seen.where(f.col("distance") >= step.min_hops).select("source", "node")
@@ -240,12 +240,12 @@ def _least_walks(sources: DataFrame, steps: DataFrame, step: ir.Expand) -> DataF
         least = met.groupBy("source", "node").agg(f.min("walk").alias("walk"))
         least = least.select("source", "node", "walk.nodes", "walk.edges")
         if hop == 1:
-            least = least.localCheckpoint()
+            least = least.localCheckpoint(eager=False)
             loops = least.where("source = node")
             if step.min_hops == 1:
                 kept.append(loops)
-        frontier = least.join(seen, ["source", "node"], "left_anti").localCheckpoint()
-        if frontier.isEmpty():
+        frontier = least.join(seen, ["source", "node"], "left_anti").localCheckpoint(eager=False)
+        if hop < step.max_hops and frontier.isEmpty():
             break
         seen = seen.union(frontier.select("source", "node"))
         if hop >= step.min_hops:
