@@ -124,7 +124,7 @@ QUERIES: dict[str, str] = {
     "stages": """{
         match { $p: Person  $p knows $q }
         with { $p, count($q) as n, collect($q.name) as names } where n > 1 order { n desc } limit 2
-        match { $p follows $r  $r.age != n }
+        match { $p follows $r  $r.age = n }
         return { $p.name, n, names, $r.name } }""",
     "a stage that leaves a bag": """{
         match { $p: Person  $p knows $q } with { $q.age as a }
