@@ -111,6 +111,12 @@ QUERIES: dict[str, str] = {
     "an interface": """{
         match { $n: Named  optional { $p: Person  $p livesIn $n } }
         return { $n, $n.@type, $n.note, $p.name } }""",
+    "entities of several types, counted": """{
+        match { $n: Named  optional { $p: Person  $p livesIn $n } }
+        return { $p.name, count(distinct $n) as c, collect($n.@type) as types } }""",
+    "entities of several types, sorted": """{
+        match { $p: Person  $p * $n }
+        return { $n.name, $n.@type, $p.name } order { $n desc } limit 5 }""",
     "a condition along a walk": """{
         match { $p: Person  $p knows{1,3}[since <= 2] $q }
         return { $p.name, $q.name } order { $q.name desc } }""",

@@ -212,6 +212,10 @@ class Lowering:
         arguments = [_argument(each) for each in operator.aggregates]
         values = [key for key in operator.keys if entity_variable(key.expr, rows) is None]
         rows, made = self.columns(rows, [*values, *arguments])
+        made[len(values) :] = [
+            self._counted(rows, _aggregate_of(each), argument)
+            for each, argument in zip(operator.aggregates, made[len(values) :], strict=True)
+        ]
         places: dict[tuple[str, str], str] = {}
         entities: dict[str, str] = {}
         for key in operator.keys:
@@ -235,10 +239,21 @@ class Lowering:
         )
         return Bindings(frame, places, {**key_names, **names}, entities)
 
+    def _counted(self, rows: Bindings, wanted: ir.Aggregate, argument: Column) -> Column:
+        """The argument of an aggregate. Entities of several types are counted as what they are, not by their ids."""
+        from pyspark.sql import functions as f
+
+        var = entity_variable(wanted.arg, rows)
+        if var is None or wanted.function is not ir.AggregateFunction.COUNT or not self._variables.is_mixed(var):
+            return argument
+        return f.concat(self._variables.type_of(rows, var), f.lit(" "), self._variables.id(rows, var))
+
     def _sort(self, rows: Bindings, keys: Sequence[ir.SortKey], tie_break: Sequence[str]) -> Bindings:
         rows, made = self.columns(rows, [ir.Column("", key.expr, type_of(key.expr) or BOOLEAN) for key in keys])
         order = []
         for key, each in zip(keys, made, strict=True):
+            var = entity_variable(key.expr, rows)
+            each = each if var is None else column(rows.key(var))
             if key.descending:
                 order.append(each.desc_nulls_first() if key.nulls_lead else each.desc_nulls_last())
             else:
