@@ -5,6 +5,8 @@ Whatever a task returns is taken from the attempt that won; what other attempts 
 
 from __future__ import annotations
 
+import functools
+import json
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from omnigraph.errors import BadRequest, NotFound, SparkJobFailed
+from omnigraph.errors import BadRequest, NotFound, OmniGraphError, ResourceLimit, SparkJobFailed
 from omnigraph.spark.session.worker_daemon import settle_worker
 
 if TYPE_CHECKING:
@@ -21,7 +23,10 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
-_MISTAKE = re.compile(r"omnigraph\.errors\.(?P<kind>BadRequest|NotFound): (?P<message>.+)")
+_MISTAKES = {kind.__name__: kind for kind in (BadRequest, NotFound, ResourceLimit)}
+_MISTAKE = re.compile(rf"omnigraph\.errors\.(?:\w+\.)*(?P<kind>{'|'.join(_MISTAKES)}): (?P<message>.+)")
+_DETAILS = " \N{SYMBOL FOR UNIT SEPARATOR} "
+"""Between the message of a mistake and its details, on the way from a task to the driver."""
 _ANSWERS = "position bigint, answer binary"
 
 
@@ -57,6 +62,21 @@ def _task(function: Callable[[Any], Any]) -> Callable[[Iterator[pa.RecordBatch]]
     return run
 
 
+def with_details(task: Callable[..., Answer]) -> Callable[..., Answer]:
+    """A task whose mistakes reach the driver with their details: Spark keeps only the message of an error."""
+
+    @functools.wraps(task)
+    def run(*given: Any) -> Answer:
+        try:
+            return task(*given)
+        except OmniGraphError as error:
+            if type(error).__name__ in _MISTAKES and error.details:
+                raise type(error)(error.message + _DETAILS + json.dumps(error.details)) from None
+            raise
+
+    return run
+
+
 class told_in_our_words:  # noqa: N801 - reads as a statement: `with told_in_our_words():`
     """Turns the failure of a Spark job into the caller's mistake that a task found, or else into `SparkJobFailed` with
     the reason that the task gave."""
@@ -75,12 +95,13 @@ class told_in_our_words:  # noqa: N801 - reads as a statement: `with told_in_our
         ) from error
 
 
-def mistake_of(error: BaseException) -> BadRequest | NotFound | None:
+def mistake_of(error: BaseException) -> OmniGraphError | None:
     """The mistake of the caller that a task found, if that is what failed: the same error as in process."""
     for line in reversed(str(error).splitlines()):
         told = _MISTAKE.match(line.strip())
         if told:
-            return (BadRequest if told["kind"] == BadRequest.__name__ else NotFound)(told["message"])
+            message, _, details = told["message"].partition(_DETAILS)
+            return _MISTAKES[told["kind"]](message, **(json.loads(details) if details else {}))
     return None
 
 

@@ -61,7 +61,7 @@ def _looked_up(run: Run, match: ir.TextMatch, table_key: str, codes: Codes) -> t
     if len(codes) == 0:
         return np.empty(0, dtype=bool), np.empty(0, dtype=bool)
     index, places = _index_for(run, match, table_key, codes)
-    return _matches(index, match.predicate, query, edits)[places], index.present[places]
+    return matching_texts(index, match.predicate, query, edits)[places], index.present[places]
 
 
 def _index_for(run: Run, match: ir.TextMatch, table_key: str, codes: Codes) -> tuple[TextIndex, Codes]:
@@ -92,7 +92,8 @@ def _lengths_of(run: Run, ranking: ir.Nearest) -> npt.NDArray[np.float64]:
     return found
 
 
-def _matches(index: TextIndex, predicate: ir.TextPredicate, query: str, edits: int | None) -> Mask:
+def matching_texts(index: TextIndex, predicate: ir.TextPredicate, query: str, edits: int | None) -> Mask:
+    """Which texts of an index match a predicate."""
     if predicate is ir.TextPredicate.SEARCH:
         return index.any_of(query_tokens(query))
     if predicate is ir.TextPredicate.MATCH_ALL:
@@ -219,6 +220,11 @@ def query_vector(run: Run, ranking: ir.Nearest) -> npt.NDArray[np.float32] | Non
         return None
     if isinstance(value, str):
         value = _embedded(run, value, ranking)
+    return checked_vector(ranking, value)
+
+
+def checked_vector(ranking: ir.Nearest, value: Any) -> npt.NDArray[np.float32]:
+    """A query vector that has the right size and a direction."""
     vector = np.asarray(value, dtype=np.float32)
     if vector.shape != (ranking.dim,):
         raise BadRequest(

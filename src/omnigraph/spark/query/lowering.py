@@ -1,69 +1,27 @@
-"""Operators of the IR as Spark frames: bindings are rows, joins are joins, a path is a bounded chain of joins.
-
-Spark ignores the case of names and we do not, so every column of a frame has a made-up name; `Bindings` knows which.
-"""
+"""Operators of the IR as Spark frames: bindings are rows, joins are joins."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import reduce
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.errors import InternalError
+from omnigraph.errors import BadRequest, InternalError
 from omnigraph.query import ir
 from omnigraph.query.predicates import conjuncts
-from omnigraph.schema.types import EntityType, Scalar, ScalarType
-from omnigraph.spark.query.aggregates import aggregate_rows
-from omnigraph.spark.query.expressions import lower_expression, lower_predicate
-from omnigraph.spark.query.needs import Needs
+from omnigraph.query.typing import can_fail, type_of
+from omnigraph.spark.query import blocks
+from omnigraph.spark.query.aggregates import Asked, Keys, grouped
+from omnigraph.spark.query.bindings import KEY, TYPE, Bindings, Names, column, joined_on
+from omnigraph.spark.query.expressions import BOOLEAN, Wanted, computed, kept, lower_expression, lower_predicate
+from omnigraph.spark.query.needs import field_of
+from omnigraph.spark.query.walks import Walks
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from omnigraph.spark.query.searching import Searching
-
-Frames = Callable[[str, Sequence[str]], "DataFrame"]
-"""The rows of a table at the snapshot, with these columns in this order."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bindings:
-    """Rows of a running query. `places` maps (variable, property) to a column; `computed` maps a computed name to one.
-
-    A computed name that stands for an entity (a group key `$x`) is in `entities` instead, with its variable.
-    """
-
-    frame: DataFrame
-    places: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    computed: Mapping[str, str] = field(default_factory=dict)
-    entities: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def vars(self) -> set[str]:
-        """The bound variables."""
-        return {var for var, _ in self.places}
-
-    def id(self, var: str) -> str:
-        """The column that holds a variable's id."""
-        return self.places[var, "id"]
-
-    def of(self, var: str) -> dict[tuple[str, str], str]:
-        """The columns of one variable."""
-        return {key: name for key, name in self.places.items() if key[0] == var}
-
-    def resolve(self, leaf: ir.Expr) -> Column:
-        """The column of a leaf."""
-        from pyspark.sql import functions as f
-
-        match leaf:
-            case ir.Prop(var=var):
-                return f.col(self.places[var, leaf.column])
-            case ir.Entity(var=var):
-                return f.col(self.id(var))
-            case ir.ColumnRef(name=name):
-                return f.col(self.computed[name] if name in self.computed else self.id(self.entities[name]))
-        raise InternalError(f"{leaf!r} is not a leaf of an expression")
+    from omnigraph.spark.query.tables import Tables
 
 
 class Lowering:
@@ -71,49 +29,59 @@ class Lowering:
 
     def __init__(
         self,
-        frames: Frames,
+        tables: Tables,
         one_row: DataFrame,
-        needs: Needs,
         bind: Callable[[ir.Expr], ir.Expr],
         searching: Searching,
+        names: Names,
     ) -> None:
-        self._frames = frames
+        self._tables = tables
+        self._variables = tables.variables
         self._one_row = one_row
-        self._needs = needs
         self._bind = bind
         self._searching = searching
-        self._names = 0
+        self._names = names
+        self._walks = Walks(tables, names, self._kept_edges)
+
+    def block(self, operator: ir.Operator, outer: Bindings | None = None) -> Bindings:
+        """The rows of a whole block, with all its conditions."""
+        return self.lower(operator, outer).settled()
 
     def lower(self, operator: ir.Operator, outer: Bindings | None = None) -> Bindings:
-        """The rows of an operator. `outer` are the enclosing rows inside `not { }`."""
+        """The rows of an operator. `outer` are the enclosing rows inside `not { }`, `optional { }` and the like."""
         match operator:
             case ir.Unit():
                 return Bindings(self._one_row)
-            case ir.Outer(vars=names):
+            case ir.Outer(vars=names, columns=columns):
                 if outer is None:
                     raise InternalError("a block without an enclosing one refers to outer variables")
-                return self._restricted(outer, names)
-            case ir.Scan(var=var, table_key=table_key):
-                return self._scan(var, table_key)
+                return blocks.outer_bindings(outer, names, columns, self._names)
+            case ir.Scan(var=var):
+                return self._tables.scan(var, operator.all_tables, operator)
             case ir.Join(left=left, right=right):
                 return self._join(self.lower(left, outer), self.lower(right, outer))
             case ir.Expand():
-                return self._expand(operator, self.lower(operator.input, outer))
+                return self._walks.expand(operator, self.lower(operator.input, outer))
             case ir.Filter(input=below, predicate=predicate):
                 return self._filter(self.lower(below, outer), predicate)
-            case ir.AntiJoin():
-                return self._anti(operator, self.lower(operator.input, outer))
-            case ir.Rank(input=below, ranking=ranking, column=column):
-                return self._rank(self.lower(below, outer), ranking, column)
-            case ir.Fuse(input=below, ranking=ranking, column=column):
-                return self._fuse(self.lower(below, outer), ranking, column)
+            case ir.AntiJoin() | ir.SemiJoin():
+                return self._look_for(operator, self.lower(operator.input, outer))
+            case ir.Optional():
+                return self._optional(operator, self.lower(operator.input, outer))
+            case ir.Either():
+                return self._either(operator, self.lower(operator.input, outer))
+            case ir.Rank(input=below, ranking=ranking, column=name):
+                return self._rank(self.block(below, outer), ranking, name)
+            case ir.Fuse(input=below, ranking=ranking, column=name):
+                return self._fuse(self.block(below, outer), ranking, name)
             case ir.GroupBy():
-                return self._group(operator, self.lower(operator.input, outer))
+                return self._group(operator, self.block(operator.input, outer))
             case ir.Sort(input=below, keys=keys, tie_break=tie_break):
-                return self._sort(self.lower(below, outer), keys, tie_break)
-            case ir.Limit(input=below, count=count):
-                rows = self.lower(below, outer)
-                return replace(rows, frame=rows.frame.limit(int(self.constant(count or ir.Literal(2**31 - 1, None)))))
+                return self._sort(self.block(below, outer), keys, tie_break)
+            case ir.Limit():
+                return self._limit(operator, self.block(operator.input, outer))
+            case ir.Stage():
+                return self._stage(operator, self.block(operator.input, outer))
             case _:
                 raise InternalError(f"{type(operator).__name__} cannot stand inside a query")
 
@@ -124,192 +92,214 @@ class Lowering:
             raise InternalError(f"{expr!r} is not constant")
         return bound.value
 
-    def column(self, rows: Bindings, expr: ir.Expr, type_: Any) -> Column:
-        """The Spark column of an expression over these rows."""
-        return lower_expression(self._bind(expr), type_, rows.resolve)
+    def columns(self, rows: Bindings, wanted: Sequence[ir.Column]) -> tuple[Bindings, list[Column]]:
+        """The Spark columns of expressions over these rows. What can fail is computed now, by a step of its own."""
+        bound = [self._bind(each.expr) for each in wanted]
+        failing = {
+            at: Wanted(self._names(), expr, each.type)
+            for at, (expr, each) in enumerate(zip(bound, wanted, strict=True))
+            if can_fail(each.expr)
+        }
+        if failing:
+            rows = rows.with_frame(computed(rows.frame, list(failing.values()), self._resolver(rows)))
+        resolve = self._resolver(rows)
+        return rows, [
+            column(failing[at].name) if at in failing else lower_expression(expr, each.type, resolve)
+            for at, (expr, each) in enumerate(zip(bound, wanted, strict=True))
+        ]
 
-    # --- the conjunctive block -----------------------------------------------------------------------------------
+    def _resolver(self, rows: Bindings) -> Callable[[ir.Expr], Column]:
+        """The columns of the leaves of expressions over these rows."""
 
-    def _scan(self, var: str, table_key: str) -> Bindings:
-        columns = self._needs.columns(var)
-        names = [self._name() for _ in columns]
-        frame = self._frames(table_key, columns).toDF(*names)
-        return Bindings(frame, {(var, column): name for column, name in zip(columns, names)})
+        def resolve(leaf: ir.Expr) -> Column:
+            match leaf:
+                case ir.Prop(var=var) if field_of(leaf) != KEY:
+                    return column(rows.places[var, field_of(leaf)])
+                case ir.Prop(var=var) | ir.Entity(var=var):
+                    return self._variables.id(rows, var)
+                case ir.TypeOf(var=var):
+                    return self._variables.type_of(rows, var)
+                case ir.PathValue(var=var, part=part):
+                    return column(rows.places[var, part.value])
+                case ir.ColumnRef(name=name) if name in rows.computed:
+                    return column(rows.computed[name])
+                case ir.ColumnRef(name=name):
+                    return self._variables.id(rows, rows.entities[name])
+                case ir.TextMatch():
+                    return self._searching.matches(leaf, column(rows.places[leaf.var, leaf.property]), self.constant)
+            raise InternalError(f"{leaf!r} is not a leaf of an expression")
+
+        return resolve
+
+    # --- the block -----------------------------------------------------------------------------------------------
 
     def _join(self, left: Bindings, right: Bindings) -> Bindings:
         shared = sorted(left.vars & right.vars)
-        if not shared:
-            frame = left.frame.crossJoin(right.frame)
-        else:
-            frame = _joined_on(left.frame, right.frame, [(left.id(var), right.id(var)) for var in shared])
-        return Bindings(frame, {**right.places, **left.places}, {**right.computed, **left.computed})
+        frame = joined_on(left.frame, right.frame, [(left.key(var), right.key(var)) for var in shared])
+        joined = Bindings(
+            frame,
+            {**right.places, **left.places},
+            {**right.computed, **left.computed},
+            {**right.entities, **left.entities},
+        )
+        for predicate in (*left.waiting, *right.waiting):
+            joined = self._filter(joined, predicate)
+        return joined
 
     def _filter(self, rows: Bindings, predicate: ir.Expr) -> Bindings:
+        resolve = self._resolver(rows)
+        frame = rows.frame
         for part in conjuncts(predicate):
-            if isinstance(part, ir.TextMatch):
-                column = self._searching.matches(part, rows, self.constant)
-            else:
-                column = lower_predicate(self._bind(part), rows.resolve)
-            rows = replace(rows, frame=rows.frame.where(column))
-        return rows
+            if not rows.binds(part):
+                rows = replace(rows, waiting=(*rows.waiting, part))
+                continue
+            bound = self._bind(part)
+            frame = kept(frame, bound, resolve) if can_fail(part) else frame.where(lower_predicate(bound, resolve))
+        return rows.with_frame(frame)
 
-    def _anti(self, operator: ir.AntiJoin, rows: Bindings) -> Bindings:
-        inner = self.lower(operator.inner, rows)
-        names = [self._name() for _ in operator.vars]
-        found = inner.frame.select(*[inner.id(var) for var in operator.vars]).toDF(*names).distinct()
-        pairs = [(rows.id(var), name) for var, name in zip(operator.vars, names)]
-        return replace(rows, frame=_joined_on(rows.frame, found, pairs, how="left_anti"))
+    def _kept_edges(self, edges: DataFrame, where: ir.Expr, fields: Mapping[str, Column]) -> DataFrame:
+        """The edges for which the condition of a traversal holds."""
+        bound = self._bind(where)
 
-    def _restricted(self, outer: Bindings, names: Sequence[str]) -> Bindings:
-        places = {key: column for key, column in outer.places.items() if key[0] in names}
-        # Fresh names: the inner rows are joined with the outer ones again.
-        fresh = {key: self._name() for key in places}
-        frame = outer.frame.select(*places.values()).toDF(*fresh.values())
-        return Bindings(frame.dropDuplicates([fresh[name, "id"] for name in names]), fresh)
+        def resolve(leaf: ir.Expr) -> Column:
+            match leaf:
+                case ir.Prop():
+                    return fields[field_of(leaf)]
+                case ir.Entity():
+                    return fields[KEY]
+                case ir.TypeOf():
+                    return fields[TYPE]
+                case ir.TextMatch(property=name):
+                    return self._searching.matches(leaf, fields[name], self.constant)
+            raise InternalError(f"{leaf!r} is not a leaf of a condition along a walk")
 
-    def _expand(self, step: ir.Expand, rows: Bindings) -> Bindings:
-        if step.edge_var is not None:
-            return self._expand_edges(step, rows)
-        here, there = self._name(), self._name()
-        if step.max_hops == 1:
-            pairs = self._pairs(step.edge, step.direction).toDF(here, there)
-        else:
-            pairs = self._walk(step, rows).toDF(here, there)
-        return self._bind_target(step, rows, pairs, here, there, {})
+        return kept(edges, bound, resolve) if can_fail(where) else edges.where(lower_predicate(bound, resolve))
 
-    def _expand_edges(self, step: ir.Expand, rows: Bindings) -> Bindings:
-        assert step.edge_var is not None
-        here, there = self._name(), self._name()
-        columns = self._needs.columns(step.edge_var)
-        names = [self._name() for _ in columns]
-        parts = []
-        for position, (start, end) in enumerate(_orientations(step.direction)):
-            edges = self._frames(_edge_table(step.edge), ["src", "dst", *columns]).toDF("src", "dst", *names)
-            if position:
-                edges = edges.where("src <> dst")
-            parts.append(edges.select(start, end, *names).toDF(here, there, *names))
-        edges = reduce(lambda a, b: a.union(b), parts)
-        places = {(step.edge_var, column): name for column, name in zip(columns, names)}
-        return self._bind_target(step, rows, edges, here, there, places)
+    def _look_for(self, operator: ir.AntiJoin | ir.SemiJoin, rows: Bindings) -> Bindings:
+        inner = self.block(operator.inner, rows)
+        used = (*operator.vars, *operator.columns)
+        return blocks.filtered(rows, inner, used, self._names, found=isinstance(operator, ir.SemiJoin))
 
-    def _bind_target(
-        self,
-        step: ir.Expand,
-        rows: Bindings,
-        pairs: DataFrame,
-        here: str,
-        there: str,
-        places: Mapping[tuple[str, str], str],
-    ) -> Bindings:
-        """Join the (here, there) rows to the input, and give the target its columns."""
-        keys = [(rows.id(step.from_var), here)]
-        if step.to_bound or step.to_var in rows.vars:
-            keys.append((rows.id(step.to_var), there))
-            return replace(rows, frame=_joined_on(rows.frame, pairs, keys), places={**rows.places, **places})
-        frame = _joined_on(rows.frame, pairs, keys)
-        columns = self._needs.columns(step.to_var)
-        if columns == ["id"]:
-            return replace(rows, frame=frame, places={**rows.places, **places, (step.to_var, "id"): there})
-        target = self._scan(step.to_var, step.to_table)
-        frame = _joined_on(frame, target.frame, [(there, target.id(step.to_var))])
-        return replace(rows, frame=frame, places={**rows.places, **places, **target.places})
+    def _optional(self, operator: ir.Optional, rows: Bindings) -> Bindings:
+        inner = self.block(operator.inner, rows)
+        used = (*operator.vars, *operator.columns)
+        binds = [*(variable.name for variable in operator.binds), *operator.paths]
+        return blocks.extended(rows, inner, used, binds, self._names, keep_all=True)
 
-    def _pairs(self, edge: str, direction: ir.Direction) -> DataFrame:
-        parts = [
-            self._frames(_edge_table(edge), ["src", "dst"]).toDF("src", "dst").select(start, end).toDF("here", "there")
-            for start, end in _orientations(direction)
-        ]
-        return reduce(lambda a, b: a.union(b), parts).distinct()
-
-    def _walk(self, step: ir.Expand, rows: Bindings) -> DataFrame:
-        """(source, node) pairs by breadth-first distance, from the sources that the input has."""
-        from pyspark.sql import functions as f
-
-        steps = self._pairs(step.edge, step.direction).localCheckpoint()
-        sources = rows.frame.select(rows.id(step.from_var)).toDF("source").distinct().localCheckpoint()
-        seen = sources.select("source", f.col("source").alias("node"), f.lit(0).alias("distance"))
-        frontier = seen.select("source", "node")
-        loops = None
-        for hop in range(1, step.max_hops + 1):
-            met = frontier.join(steps, frontier["node"] == steps["here"]).select("source", f.col("there").alias("node"))
-            if hop == 1:
-                loops = met.where("source = node").distinct()
-            frontier = met.distinct().join(seen, ["source", "node"], "left_anti").localCheckpoint()
-            if frontier.isEmpty():
-                break
-            seen = seen.union(frontier.select("source", "node", f.lit(hop).alias("distance")))
-        found = seen.where(f.col("distance") >= step.min_hops).select("source", "node")
-        return found.union(loops) if step.min_hops == 1 and loops is not None else found
+    def _either(self, operator: ir.Either, rows: Bindings) -> Bindings:
+        arms = [self.block(arm, rows) for arm in operator.arms]
+        used = (*operator.vars, *operator.columns)
+        binds = [variable.name for variable in operator.binds]
+        found = blocks.united(arms, operator, self._names)
+        if not binds:
+            return blocks.filtered(rows, found, used, self._names, found=True)
+        return blocks.extended(rows, found, used, binds, self._names, keep_all=False)
 
     # --- above the block -----------------------------------------------------------------------------------------
 
-    def _rank(self, rows: Bindings, ranking: ir.Nearest | ir.Bm25, column: str) -> Bindings:
-        return self._computed(rows, column, self._searching.score(ranking, rows, self.constant))
+    def _rank(self, rows: Bindings, ranking: ir.Nearest | ir.Bm25, name: str) -> Bindings:
+        return self._with_column(rows, name, self._searching.score(ranking, rows, self.constant))
 
-    def _fuse(self, rows: Bindings, ranking: ir.Rrf, column: str) -> Bindings:
-        frame, score = self._searching.fused(ranking, rows, self.constant, self._name)
-        return self._computed(replace(rows, frame=frame), column, score)
+    def _fuse(self, rows: Bindings, ranking: ir.Rrf, name: str) -> Bindings:
+        frame, score = self._searching.fused(ranking, rows, self.constant, self._names)
+        return self._with_column(rows.with_frame(frame), name, score)
 
-    def _computed(self, rows: Bindings, name: str, column: Column) -> Bindings:
-        made = self._name()
-        return replace(rows, frame=rows.frame.withColumn(made, column), computed={**rows.computed, name: made})
+    def _with_column(self, rows: Bindings, name: str, made: Column) -> Bindings:
+        given = self._names()
+        return replace(rows, frame=rows.frame.withColumn(given, made), computed={**rows.computed, name: given})
 
     def _group(self, operator: ir.GroupBy, rows: Bindings) -> Bindings:
+        arguments = [_argument(each) for each in operator.aggregates]
+        values = [key for key in operator.keys if entity_variable(key.expr, rows) is None]
+        rows, made = self.columns(rows, [*values, *arguments])
+        made[len(values) :] = [
+            self._counted(rows, _aggregate_of(each), argument)
+            for each, argument in zip(operator.aggregates, made[len(values) :], strict=True)
+        ]
         places: dict[tuple[str, str], str] = {}
-        computed: dict[str, str] = {}
         entities: dict[str, str] = {}
-        keys: list[Column] = []
         for key in operator.keys:
-            if isinstance(key.expr, ir.Entity):
-                own = rows.of(key.expr.var)
-                places.update(own)
-                entities[key.name] = key.expr.var
-            else:
-                computed[key.name] = self._name()
-                keys.append(self.column(rows, key.expr, key.type).alias(computed[key.name]))
-        names = [self._name() for _ in operator.aggregates]
-        computed.update({column.name: name for column, name in zip(operator.aggregates, names, strict=True)})
-        carried = [_column(name) for name in places.values()]
-        if not operator.aggregates:
-            return Bindings(rows.frame.select(*carried, *keys).distinct(), places, computed, entities)
-        frame = aggregate_rows(rows.frame, [*carried, *keys], operator.aggregates, names, rows.resolve)
-        return Bindings(frame, places, computed, entities)
+            var = entity_variable(key.expr, rows)
+            if var is not None:
+                places.update(rows.of(var))
+                entities[key.name] = var
+        key_names = {key.name: self._names() for key in values}
+        names = {each.name: self._names() for each in operator.aggregates}
+        keys = {rows.key(var): column(rows.key(var)) for var in entities.values()}
+        carried = [name for name in places.values() if name not in keys]
+        keys |= dict(zip(key_names.values(), made))
+        frame = grouped(
+            rows.frame,
+            Keys(keys, carried),
+            [
+                Asked(_aggregate_of(each), each.type, name, argument)
+                for each, name, argument in zip(operator.aggregates, names.values(), made[len(values) :], strict=True)
+            ],
+            rows.identity(operator.row_order),
+        )
+        return Bindings(frame, places, {**key_names, **names}, entities)
+
+    def _counted(self, rows: Bindings, wanted: ir.Aggregate, argument: Column) -> Column:
+        """The argument of an aggregate. Entities of several types are counted as what they are, not by their ids."""
+        from pyspark.sql import functions as f
+
+        var = entity_variable(wanted.arg, rows)
+        if var is None or wanted.function is not ir.AggregateFunction.COUNT or not self._variables.is_mixed(var):
+            return argument
+        return f.concat(self._variables.type_of(rows, var), f.lit(" "), self._variables.id(rows, var))
 
     def _sort(self, rows: Bindings, keys: Sequence[ir.SortKey], tie_break: Sequence[str]) -> Bindings:
+        rows, made = self.columns(rows, [ir.Column("", key.expr, type_of(key.expr) or BOOLEAN) for key in keys])
         order = []
-        for key in keys:
-            column = self.column(rows, key.expr, getattr(key.expr, "type", ScalarType(Scalar.BOOL)))
-            order.append(column.desc_nulls_last() if key.descending else column.asc_nulls_first())
-        for name in tie_break:
-            leaf: ir.Expr = (
-                ir.Entity(name, EntityType(""))
-                if (name, "id") in rows.places
-                else ir.ColumnRef(name, ScalarType(Scalar.STRING))
-            )
-            order.append(rows.resolve(leaf).asc_nulls_first())
-        return replace(rows, frame=rows.frame.orderBy(*order)) if order else rows
+        for key, each in zip(keys, made, strict=True):
+            var = entity_variable(key.expr, rows)
+            each = each if var is None else column(rows.key(var))
+            if key.descending:
+                order.append(each.desc_nulls_first() if key.nulls_lead else each.desc_nulls_last())
+            else:
+                order.append(each.asc_nulls_first() if key.nulls_lead else each.asc_nulls_last())
+        order += [column(name).asc_nulls_first() for name in rows.identity(tie_break)]
+        return rows.with_frame(rows.frame.orderBy(*order)) if order else rows
 
-    def _name(self) -> str:
-        self._names += 1
-        return f"c{self._names}"
+    def _limit(self, operator: ir.Limit, rows: Bindings) -> Bindings:
+        frame = rows.frame
+        if operator.offset is not None:
+            frame = frame.offset(self._whole_number(operator.offset, "offset"))
+        if operator.count is not None:
+            frame = frame.limit(self._whole_number(operator.count, "limit"))
+        return rows.with_frame(frame)
+
+    def _whole_number(self, expr: ir.Expr, what: str) -> int:
+        value = self.constant(expr)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise BadRequest(f"{what} must be a non-negative whole number and is {value!r}")
+        return min(value, 2**31 - 1)
+
+    def _stage(self, operator: ir.Stage, rows: Bindings) -> Bindings:
+        values = [each for each in operator.columns if entity_variable(each.expr, rows) is None]
+        carried = {each.name: entity_variable(each.expr, rows) for each in operator.columns}
+        entities = {name: var for name, var in carried.items() if var is not None}
+        rows, made = self.columns(rows, values)
+        wanted = {*operator.variables, *entities.values()}
+        places = {key: name for key, name in rows.places.items() if key[0] in wanted}
+        names = {each.name: self._names() for each in values}
+        frame = rows.frame.select(*places.values(), *(c.alias(n) for c, n in zip(made, names.values())))
+        return Bindings(frame, places, names, entities)
 
 
-def _edge_table(edge: str) -> str:
-    return edge if edge.startswith("edge:") else f"edge:{edge}"
+def entity_variable(expr: ir.Expr, rows: Bindings) -> str | None:
+    """The variable that an expression stands for as a whole."""
+    if isinstance(expr, ir.Entity):
+        return expr.var
+    return rows.entities.get(expr.name) if isinstance(expr, ir.ColumnRef) else None
 
 
-def _orientations(direction: ir.Direction) -> list[tuple[str, str]]:
-    """From which end of an edge to which it is followed."""
-    out, back = ("src", "dst"), ("dst", "src")
-    return {ir.Direction.OUT: [out], ir.Direction.IN: [back], ir.Direction.BOTH: [out, back]}[direction]
+def _aggregate_of(each: ir.Column) -> ir.Aggregate:
+    if not isinstance(each.expr, ir.Aggregate):
+        raise InternalError(f"{each.expr!r} is not an aggregate")
+    return each.expr
 
 
-def _joined_on(left: DataFrame, right: DataFrame, pairs: Sequence[tuple[str, str]], how: str = "inner") -> DataFrame:
-    condition = reduce(lambda a, b: a & b, [_column(a) == _column(b) for a, b in pairs])
-    return left.join(right, condition, how)
-
-
-def _column(name: str) -> Column:
-    from pyspark.sql import functions as f
-
-    return f.col(name)
+def _argument(each: ir.Column) -> ir.Column:
+    argument = _aggregate_of(each).arg
+    return ir.Column(each.name, argument, type_of(argument) or BOOLEAN)

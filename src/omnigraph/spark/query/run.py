@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
@@ -15,14 +15,18 @@ from omnigraph.query import ir
 from omnigraph.query.bind import bind_parameters
 from omnigraph.query.predicates import bound
 from omnigraph.read.result.result import Result
-from omnigraph.read.tables.arrow_types import result_schema, shown_properties
+from omnigraph.read.tables.arrow_types import result_schema, result_type
 from omnigraph.schema.types import EntityType
-from omnigraph.spark.query.lowering import Bindings, Lowering
+from omnigraph.spark.query.bindings import Bindings, Names, Variables, column
+from omnigraph.spark.query.conditions import Conditions
+from omnigraph.spark.query.lowering import Lowering, entity_variable
 from omnigraph.spark.query.needs import Needs
 from omnigraph.spark.query.searching import Searching
+from omnigraph.spark.query.tables import Tables
 from omnigraph.spark.session.progress import run_job
 from omnigraph.spark.spread import told_in_our_words
 from omnigraph.spark.types import from_travelling
+from omnigraph.storage.reading.filters import Filter
 from omnigraph.write.progress import ProgressCallback
 
 if TYPE_CHECKING:
@@ -31,6 +35,9 @@ if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
     from omnigraph.ledger.values import Snapshot
     from omnigraph.schema.catalog import Catalog
+
+    Parts: TypeAlias = Column | dict[str, Column]
+    """What a returned column is made of: one Spark column, or for an entity one for each of its fields."""
 
 
 def query_frame(
@@ -46,16 +53,15 @@ def query_frame(
     from pyspark.sql import functions as f
 
     run = _Run(session, store, snapshot, query, values or {}, provider)
-    rows, columns = run.lowered()
+    frame, columns = run.lowered()
     made = []
-    for column in query.columns:
-        parts = columns[column.name]
-        if isinstance(column.type, EntityType):
-            whole = f.struct(*[part.alias(name) for name, part in parts])
-            made.append(whole.alias(column.name))
+    for name, parts in columns.items():
+        if isinstance(parts, dict):
+            whole = f.when(parts["@id"].isNotNull(), f.struct(*[part.alias(field) for field, part in parts.items()]))
+            made.append(whole.alias(name))
         else:
-            made.append(parts[0][1].alias(column.name))
-    return rows.frame.select(*made)
+            made.append(parts.alias(name))
+    return frame.select(*made)
 
 
 def run_query(
@@ -72,10 +78,11 @@ def run_query(
     run = _Run(session, store, snapshot, query, values or {}, provider)
     with run_job(session, f"query {query.name}", progress) as job, told_in_our_words():
         job.step("running")
-        rows, columns = run.lowered()
-        flat = [part for column in query.columns for _, part in columns[column.name]]
-        names = [f"o{position}" for position in range(len(flat))]
-        table = rows.frame.select(*flat).toDF(*names).toArrow()
+        frame, columns = run.lowered()
+        flat: list[Column] = []
+        for parts in columns.values():
+            flat += parts.values() if isinstance(parts, dict) else [parts]
+        table = frame.select(*[part.alias(f"o{position}") for position, part in enumerate(flat)]).toArrow()
     return Result.from_table(query.columns, _assembled(table, result_schema(query.columns, run.catalog)))
 
 
@@ -99,38 +106,53 @@ class _Run:
         self.values = bind_parameters(query.parameters, values)
         self.now = datetime.datetime.now(datetime.UTC)
         self.provider = provider
+        self._frames: dict[tuple[Any, ...], DataFrame] = {}
 
-    def lowered(self) -> tuple[Bindings, dict[str, list[tuple[str, Column]]]]:
-        """The rows below the projection, and the parts of each returned column by its name."""
-        entity_columns = {
-            key: [p.column for p in shown_properties(self.catalog, key)]
-            for key in {variable.table_key for variable in self.query.variables}
-        }
+    def lowered(self) -> tuple[DataFrame, dict[str, Parts]]:
+        """The rows below the projection, and what each returned column is made of, in their order."""
+        names = Names()
+        variables = Variables(self.query.all_variables or self.query.variables)
+        needs = Needs(self.query, self._shown)
+        conditions = Conditions(self.query.root, self._bound)
+        tables = Tables(self._frame, self.catalog, variables, needs, conditions, names)
         lowering = Lowering(
-            self._frame,
+            tables,
             self.session.range(1).select(),
-            Needs(self.query, entity_columns),
-            lambda expr: bound(expr, self.values, self.now),
-            Searching(self._frame, self._query_vector),
+            self._bound,
+            Searching(self._frame, variables, self._query_vector),
+            names,
         )
-        rows = lowering.lower(self.query.root.input)
-        tables = {variable.name: variable.table_key for variable in self.query.variables}
-        columns: dict[str, list[tuple[str, Column]]] = {}
-        for column in self.query.root.columns:
-            var = _entity_variable(column.expr, rows)
-            if var is None:
-                columns[column.name] = [(column.name, lowering.column(rows, column.expr, column.type))]
-            else:
-                columns[column.name] = _entity_parts(rows, var, entity_columns[tables[var]])
-        return rows, columns
+        rows = lowering.block(self.query.root.input)
+        wanted = self.query.root.columns
+        entities = {
+            each.name: entity_variable(each.expr, rows) if isinstance(each.type, EntityType) else None
+            for each in wanted
+        }
+        values = [each for each in wanted if entities[each.name] is None]
+        rows, made = lowering.columns(rows, values)
+        columns: dict[str, Parts] = {each.name: value for each, value in zip(values, made, strict=True)}
+        for each in wanted:
+            var = entities[each.name]
+            if var is not None and isinstance(each.type, EntityType):
+                columns[each.name] = _entity_parts(rows, variables, var, self._shown(each.type))
+        return rows.frame, {each.name: columns[each.name] for each in wanted}
 
-    def _frame(self, table_key: str, columns: Sequence[str]) -> DataFrame:
-        from omnigraph.spark.source.datasource import table_frame
+    def _shown(self, type_: EntityType) -> pa.StructType:
+        return result_type(type_, self.catalog)
 
-        pin = self.snapshot.pin(table_key)
-        distinct = list(dict.fromkeys(columns))
-        frame = table_frame(self.session, self.store.uri, self.store.tables, table_of(pin), distinct)
-        return frame if distinct == list(columns) else frame.select(*columns)
+    def _bound(self, expr: ir.Expr) -> ir.Expr:
+        return bound(expr, self.values, self.now)
+
+    def _frame(self, table_key: str, columns: Sequence[str], condition: Filter | None) -> DataFrame:
+        from omnigraph.spark.source.datasource import fixed_frame
+
+        known = (table_key, *columns, condition)
+        if known not in self._frames:
+            table = table_of(self.snapshot.pin(table_key))
+            self._frames[known] = fixed_frame(
+                self.session, self.store.uri, self.store.tables, table, columns, condition
+            )
+        return self._frames[known]
 
     def _query_vector(self, ranking: ir.Nearest, value: Any) -> Sequence[float]:
         if not isinstance(value, str):
@@ -142,22 +164,15 @@ class _Run:
                 "configure one, or pass a vector"
             )
         graph_type = self.catalog.table(ranking.table_key)
-        embedded = graph_type.by_name[ranking.property].embed if graph_type is not None else None
+        known = graph_type.by_name.get(ranking.property) if graph_type is not None else None
+        embedded = known.embed if known is not None else None
         model = embedded.model if embedded is not None else None
         return self.provider.embed([value], dim=ranking.dim, model=model)[0]
 
 
-def _entity_variable(expr: ir.Expr, rows: Bindings) -> str | None:
-    if isinstance(expr, ir.Entity):
-        return expr.var
-    return rows.entities.get(expr.name) if isinstance(expr, ir.ColumnRef) else None
-
-
-def _entity_parts(rows: Bindings, var: str, properties: Sequence[str]) -> list[tuple[str, Column]]:
-    from pyspark.sql import functions as f
-
-    parts = [("@id", f.col(rows.id(var)))]
-    return parts + [(name, f.col(rows.places[var, name])) for name in properties]
+def _entity_parts(rows: Bindings, variables: Variables, var: str, shown: pa.StructType) -> dict[str, Column]:
+    own = {"@id": variables.id(rows, var), "@type": variables.type_of(rows, var)}
+    return {field.name: own.get(field.name, column(rows.places.get((var, field.name), ""))) for field in shown}
 
 
 def _assembled(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -170,9 +185,11 @@ def _assembled(table: pa.Table, schema: pa.Schema) -> pa.Table:
         target = pa.schema([pa.field(f"p{i}", part.type) for i, part in enumerate(parts)])
         typed = from_travelling(flat, target).combine_chunks()
         columns = [_one_array(column) for column in typed.columns]
-        arrays.append(
-            pa.StructArray.from_arrays(columns, fields=parts) if pa.types.is_struct(field.type) else columns[0]
-        )
+        if pa.types.is_struct(field.type):
+            missing = columns[0].is_null() if field.nullable else None
+            arrays.append(pa.StructArray.from_arrays(columns, fields=parts, mask=missing))
+        else:
+            arrays.append(columns[0])
         position += len(parts)
     return pa.Table.from_arrays(arrays, schema=schema)
 

@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.errors import BadRequest
 from omnigraph.query import ir
-from omnigraph.read.search.ranking import RRF_K
-from omnigraph.read.search.text_index import TextIndex, bm25_share, index_texts
-from omnigraph.read.search.tokenizer import phrase_tokens, query_tokens, tokenize
+from omnigraph.read.search.ranking import RRF_K, checked_vector, matching_texts
+from omnigraph.read.search.text_index import bm25_share, index_texts
+from omnigraph.read.search.tokenizer import query_tokens, tokenize
 from omnigraph.read.search.vectors import cosine_distances
+from omnigraph.spark.query.bindings import Bindings, Variables, type_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from omnigraph.spark.query.lowering import Bindings, Frames
+    from omnigraph.spark.query.tables import Frames
 
 Constant = Callable[[ir.Expr], Any]
 QueryVector = Callable[[ir.Nearest, Any], Sequence[float]]
@@ -33,26 +35,28 @@ QueryVector = Callable[[ir.Nearest, Any], Sequence[float]]
 class Searching:
     """The searches of one query. `frames` gives whole tables, for statistics."""
 
-    def __init__(self, frames: Frames, query_vector: QueryVector) -> None:
+    def __init__(self, frames: Frames, variables: Variables, query_vector: QueryVector) -> None:
         self._frames = frames
+        self._variables = variables
         self._query_vector = query_vector
 
-    def matches(self, match: ir.TextMatch, rows: Bindings, constant: Constant) -> Column:
-        """Which rows match a text predicate. A missing text, and a query without tokens, match nothing."""
+    def matches(self, match: ir.TextMatch, texts: Column, constant: Constant) -> Column:
+        """Which texts match a predicate: null where there is no text, or no query; without tokens nothing matches."""
         from pyspark.sql import functions as f
 
         query = constant(match.query)
         if query is None:
-            return f.lit(False)
+            return f.lit(None).cast("boolean")
         edits = None if match.edits is None else constant(match.edits)
         if edits is not None and edits < 0:
             raise BadRequest(f"fuzzy() on `{match.property}` takes 0 or more edits and got {edits}")
         predicate = match.predicate
 
-        def task(texts: pa.Array) -> pa.Array:
-            return pa.array(_mask(index_texts([texts]), predicate, query, edits))
+        def task(given: pa.Array) -> pa.Array:
+            missing = np.asarray(given.is_null().to_numpy(zero_copy_only=False))
+            return pa.array(matching_texts(index_texts([given]), predicate, query, edits), mask=missing)
 
-        return f.arrow_udf(task, returnType="boolean")(f.col(rows.places[match.var, match.property]))
+        return f.arrow_udf(task, returnType="boolean")(texts)
 
     def score(self, ranking: ir.Nearest | ir.Bm25, rows: Bindings, constant: Constant) -> Column:
         """The score of each row, null where there is none."""
@@ -62,7 +66,10 @@ class Searching:
         if value is None:
             return f.lit(None).cast("double")
         task = self._distance(ranking, value) if isinstance(ranking, ir.Nearest) else self._bm25(ranking, value)
-        return f.arrow_udf(task, returnType="double")(f.col(rows.places[ranking.var, ranking.property]))
+        looked_at = [f.col(rows.places[ranking.var, ranking.property])]
+        if isinstance(ranking, ir.Bm25):
+            looked_at.append(self._variables.type_of(rows, ranking.var))
+        return f.arrow_udf(task, returnType="double")(*looked_at)
 
     def fused(
         self, ranking: ir.Rrf, rows: Bindings, constant: Constant, name: Callable[[], str]
@@ -78,7 +85,7 @@ class Searching:
         for part in (ranking.first, ranking.second):
             key, place = name(), name()
             ranked = self._places(part, rows, constant, key, place)
-            frame = frame.join(ranked, f.col(rows.id(part.var)) == f.col(key), "left").drop(key)
+            frame = frame.join(ranked, f.col(rows.key(part.var)) == f.col(key), "left").drop(key)
             places.append(f.col(place))
         shares = [f.coalesce(f.lit(1.0) / (f.lit(k) + place), f.lit(0.0)) for place in places]
         either = places[0].isNotNull() | places[1].isNotNull()
@@ -92,7 +99,7 @@ class Searching:
         from pyspark.sql import functions as f
 
         score = self.score(ranking, rows, constant)
-        scored = rows.frame.select(f.col(rows.id(ranking.var)).alias(key), score.alias("score")).dropDuplicates([key])
+        scored = rows.frame.select(f.col(rows.key(ranking.var)).alias(key), score.alias("score")).dropDuplicates([key])
         best = f.col("score").desc() if isinstance(ranking, ir.Bm25) else f.col("score").asc()
         numbered = scored.where(f.col("score").isNotNull()).withColumn(
             place, f.row_number().over(Window.orderBy(best, f.col(key)))
@@ -100,11 +107,7 @@ class Searching:
         return numbered.select(key, place)
 
     def _distance(self, ranking: ir.Nearest, value: Any) -> Callable[[pa.Array], pa.Array]:
-        vector = np.asarray(self._query_vector(ranking, value), dtype=np.float32)
-        if vector.shape != (ranking.dim,):
-            raise BadRequest(
-                f"nearest() on `{ranking.property}` needs a vector of {ranking.dim} numbers and got {vector.size}"
-            )
+        vector = checked_vector(ranking, self._query_vector(ranking, value))
         dim = ranking.dim
 
         def task(vectors: pa.Array) -> pa.Array:
@@ -113,12 +116,19 @@ class Searching:
 
         return task
 
-    def _bm25(self, ranking: ir.Bm25, query: str) -> Callable[[pa.Array], pa.Array]:
+    def _bm25(self, ranking: ir.Bm25, query: str) -> Callable[[pa.Array, pa.Array], pa.Array]:
+        """Scores by the statistics of the column of each entity's own table."""
         tokens = query_tokens(query)
-        corpus = corpus_statistics(self._frames(ranking.table_key, [ranking.property]), tokens)
+        corpora = {
+            type_name(table_key): corpus_statistics(self._frames(table_key, [ranking.property], None), tokens)
+            for table_key in self._variables.tables(ranking.var)
+        }
 
-        def task(texts: pa.Array) -> pa.Array:
-            scores = bm25_scores(texts, corpus)
+        def task(texts: pa.Array, types: pa.Array) -> pa.Array:
+            scores = np.full(len(texts), np.nan)
+            for name, corpus in corpora.items():
+                own = np.asarray(pc.fill_null(pc.equal(types, name), False).to_numpy(zero_copy_only=False))
+                scores[own] = bm25_scores(texts.filter(pa.array(own)), corpus)
             return pa.array(scores, pa.float64(), mask=np.isnan(scores))
 
         return task
@@ -170,11 +180,3 @@ def bm25_scores(texts: pa.Array, corpus: Corpus) -> np.ndarray[Any, np.dtype[np.
         matched[places] = True
     scores[~matched] = np.nan
     return scores
-
-
-def _mask(index: TextIndex, predicate: ir.TextPredicate, query: str, edits: int | None) -> Any:
-    if predicate is ir.TextPredicate.SEARCH:
-        return index.any_of(query_tokens(query))
-    if predicate is ir.TextPredicate.MATCH_TEXT:
-        return index.phrase(phrase_tokens(query))
-    return index.near_any_of(query_tokens(query), edits)

@@ -9,7 +9,7 @@ does not import Lance: the processes in which Spark plans have no use for it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -61,10 +61,33 @@ def table_frame(
     session: SparkSession, uri: str, tables: TableStore, table: TableVersion, columns: Sequence[str] | None = None
 ) -> DataFrame:
     """The rows of one table version as a DataFrame, partitioned by fragments."""
-    register(session)
     schema = tables.schema(table)
     wanted = checked_columns(schema, columns)
+    return _planned_frame(session, uri, schema, wanted, scan_plan(table, schema, tables.fragments(table)))
+
+
+def fixed_frame(
+    session: SparkSession,
+    uri: str,
+    tables: TableStore,
+    table: TableVersion,
+    columns: Sequence[str],
+    condition: Filter | None,
+) -> DataFrame:
+    """The rows of one table version for which a condition holds, to be used several times in one query.
+
+    Spark pushes no filter down into it: it keeps what it pushed with the frame, not with the scan, and would read every
+    scan of the frame under the filters of one of them.
+    """
+    schema = tables.schema(table)
     plan = scan_plan(table, schema, tables.fragments(table))
+    return _planned_frame(session, uri, schema, columns, replace(plan, filterable=pa.schema([]), condition=condition))
+
+
+def _planned_frame(
+    session: SparkSession, uri: str, schema: pa.Schema, wanted: Sequence[str], plan: ScanPlan
+) -> DataFrame:
+    register(session)
     return (
         session.read.format(FORMAT)
         .schema(spark_schema(schema, wanted))
@@ -181,11 +204,11 @@ class Reader(DataSourceReader):  # type: ignore[misc]
         self.plan = plan
         self.columns = columns
         self.rows_per_partition = rows_per_partition
-        self.condition: Filter | None = None
+        self.condition: Filter | None = plan.condition
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
         """Take over what Lance evaluates; give back what Spark must (also) look at."""
-        taken = []
+        taken = [] if self.plan.condition is None else [self.plan.condition]
         for item in filters:
             condition = to_condition(item, self.plan.filterable)
             if condition is not None:

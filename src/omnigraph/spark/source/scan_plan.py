@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass
 import pyarrow as pa
 
 from omnigraph.spark.fragment_groups import fragment_groups
-from omnigraph.spark.source.spark_filters import can_be_filtered
+from omnigraph.spark.source.spark_filters import can_be_filtered, from_json, to_json
+from omnigraph.storage.reading.filters import Filter
 from omnigraph.storage.values import FragmentInfo, TableVersion
 
 
@@ -29,11 +30,13 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
-    """A table version, the columns that a filter can be pushed down to, and its fragments with their rows."""
+    """A table version, the columns that a filter can be pushed down to, its fragments with their rows, and the
+    condition that its rows are read under."""
 
     table: TableVersion
     filterable: pa.Schema
     fragments: tuple[tuple[int, int], ...]
+    condition: Filter | None = None
 
     @property
     def rows(self) -> int:
@@ -69,7 +72,9 @@ class ScanPlan:
     def to_text(self) -> str:
         """A text that fits into an option of a frame."""
         schema = base64.b64encode(self.filterable.serialize().to_pybytes()).decode()
-        return json.dumps({"table": asdict(self.table), "filterable": schema, "fragments": self.fragments})
+        condition = None if self.condition is None else to_json(self.condition)
+        plan = {"table": asdict(self.table), "filterable": schema, "fragments": self.fragments, "condition": condition}
+        return json.dumps(plan)
 
 
 def scan_plan(table: TableVersion, schema: pa.Schema, fragments: Iterable[FragmentInfo]) -> ScanPlan:
@@ -83,4 +88,5 @@ def plan_from_text(text: str) -> ScanPlan:
     given = json.loads(text)
     schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(given["filterable"])))
     fragments = tuple((number, rows) for number, rows in given["fragments"])
-    return ScanPlan(TableVersion(**given["table"]), schema, fragments)
+    condition = None if given["condition"] is None else from_json(given["condition"])
+    return ScanPlan(TableVersion(**given["table"]), schema, fragments, condition)

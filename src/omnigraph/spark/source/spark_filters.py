@@ -1,4 +1,6 @@
-"""Spark's filters as conditions that Lance evaluates, where the two mean exactly the same."""
+"""Spark's filters as conditions that Lance evaluates, where the two mean exactly the same; and conditions as JSON that
+travels in an option of a frame.
+"""
 
 from __future__ import annotations
 
@@ -66,3 +68,46 @@ def _value(value: Any) -> Any:
     if isinstance(value, float):
         return value if value == value else None
     return value if isinstance(value, str | int | bool | date) else None
+
+
+def to_json(condition: Filter) -> dict[str, Any]:
+    """A condition as plain data. Its values are text, whole numbers, booleans and dates."""
+    given = {name: getattr(condition, name) for name in condition.__slots__}
+    return {"kind": type(condition).__name__, **{name: _plain(value) for name, value in given.items()}}
+
+
+def from_json(given: dict[str, Any]) -> Filter:
+    """The condition that `to_json` wrote."""
+    kind = _KINDS[given["kind"]]
+    condition: Filter = kind(**{name: _restored(value) for name, value in given.items() if name != "kind"})
+    return condition
+
+
+_KINDS: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (
+        filters.Compare,
+        filters.IsIn,
+        filters.IsNull,
+        filters.StartsWith,
+        filters.And,
+        filters.Or,
+        filters.Not,
+    )
+}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, date):
+        return {"date": value.isoformat()}
+    return to_json(value) if hasattr(value, "__slots__") and type(value).__name__ in _KINDS else value
+
+
+def _restored(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_restored(item) for item in value)
+    if isinstance(value, dict):
+        return date.fromisoformat(value["date"]) if "date" in value else from_json(value)
+    return value

@@ -1,0 +1,106 @@
+"""Tables of the snapshot as rows of one variable: its key and the fields that the query looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from omnigraph.query import ir
+from omnigraph.schema.catalog import Catalog
+from omnigraph.spark.query.bindings import KEY, Bindings, Names, Variables, column
+from omnigraph.spark.query.conditions import Conditions
+from omnigraph.spark.query.needs import Field, Needs
+from omnigraph.spark.types import travelling_type
+from omnigraph.storage.reading.filters import Filter
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+Frames = Callable[[str, Sequence[str], Filter | None], "DataFrame"]
+"""The rows of a table at the snapshot for which a condition holds, with these columns in this order."""
+
+_OWN = ("id", "src", "dst")
+
+
+class Tables:
+    """What a query reads. `frames` gives the stored rows."""
+
+    def __init__(
+        self,
+        frames: Frames,
+        catalog: Catalog,
+        variables: Variables,
+        needs: Needs,
+        conditions: Conditions,
+        names: Names,
+    ) -> None:
+        self.frames = frames
+        self.catalog = catalog
+        self.variables = variables
+        self.conditions = conditions
+        self._needs = needs
+        self._names = names
+
+    def needs_only_key(self, var: str) -> bool:
+        """Whether nothing but the identity of a variable is looked at."""
+        return not self._needs.fields(var)
+
+    def scan(self, var: str, tables: Sequence[str], operator: ir.Operator) -> Bindings:
+        """The entities of these tables that an operator binds a variable to, as far as it ranges over them."""
+        fields = self._needs.fields(var)
+        key, names = self._names(), [self._names() for _ in fields]
+        parts = []
+        for table_key in tables:
+            if table_key in self.variables.tables(var):
+                made, rows = self.read(table_key, ["id"], fields, (operator, var))
+                identity = self.variables.made_key(var, made[0], table_key)
+                parts.append(rows.select(identity, *made[1:]).toDF(key, *names))
+        places = {(var, KEY): key} | {(var, field.name): name for field, name in zip(fields, names)}
+        return Bindings(union(parts), places)
+
+    def read(
+        self,
+        table_key: str,
+        own: Sequence[str],
+        fields: Sequence[Field],
+        bound: tuple[ir.Operator, str] | None = None,
+    ) -> tuple[list[Column], DataFrame]:
+        """A table, and its columns for its own fields and for these. A property that it does not have is null.
+
+        `bound`: which operator binds which variable to the rows, so that those need not be read that it would drop.
+        """
+        graph_type = self.catalog.table(table_key)
+        assert graph_type is not None
+        known = {*_OWN, *graph_type.by_name}
+        stored = list(dict.fromkeys([*own, *(field.column for field in fields if field.column in known)]))
+        condition = None if bound is None else self.conditions.on(*bound, known)
+        rows = self.frames(table_key, stored, condition).toDF(*[f"t{position}" for position in range(len(stored))])
+        place = {name: column(f"t{position}") for position, name in enumerate(stored)}
+        return [*(place[name] for name in own), *(_typed(place.get(f.column), f) for f in fields)], rows
+
+    def edge_tables(self, step: ir.Expand) -> list[tuple[str, str, str]]:
+        """The edge tables that a traversal follows, with the types of their ends."""
+        found = []
+        for name in step.all_edges:
+            edge = self.catalog.edge(name.removeprefix("edge:"))
+            assert edge is not None
+            found.append((edge.table_key, edge.source, edge.target))
+        return found
+
+    def edge_fields(self, edge_var: str) -> list[Field]:
+        """What is looked at of a bound edge."""
+        return self._needs.fields(edge_var)
+
+
+def union(parts: Sequence[DataFrame]) -> DataFrame:
+    """All rows of frames that have the same columns."""
+    return reduce(lambda a, b: a.union(b), parts)
+
+
+def _typed(stored: Column | None, field: Field) -> Column:
+    from pyspark.sql import functions as f
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    type_ = from_arrow_type(travelling_type(field.type))
+    return f.lit(None).cast(type_) if stored is None else stored
