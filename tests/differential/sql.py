@@ -1,0 +1,306 @@
+"""A tree as SQL for DuckDB.
+
+A variable is a column of structs: its row. A block is a `SELECT` of its variables from their tables under conditions
+that say what the clauses say, one by one; a block inside another one is a correlated subquery. Nothing is planned here.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+from dataclasses import dataclass, field, replace
+from functools import singledispatch
+from typing import Any
+
+from tests.differential import tree
+from tests.differential.types import FLOATS, INTEGERS, NUMBERS, Schema, item_of
+
+SQL_TYPES = {
+    "String": "VARCHAR",
+    "enum": "VARCHAR",
+    "Bool": "BOOLEAN",
+    "I32": "INTEGER",
+    "I64": "BIGINT",
+    "U32": "UINTEGER",
+    "U64": "UBIGINT",
+    "F32": "REAL",
+    "F64": "DOUBLE",
+    "Date": "DATE",
+    "DateTime": "TIMESTAMP",
+    "Vector": "REAL[]",
+}
+
+
+def sql_type(type_: str) -> str:
+    """The DuckDB type of a column."""
+    item = item_of(type_)
+    return SQL_TYPES[type_] if item is None else f"{SQL_TYPES[item]}[]"
+
+
+def quoted(name: str) -> str:
+    """A name as SQL takes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+@dataclass
+class Bound:
+    """A variable: how SQL names it, and what it ranges over."""
+
+    ref: str
+    kind: str
+
+
+@dataclass
+class Context:
+    """What a piece of a query can name."""
+
+    schema: Schema
+    parameters: dict[str, tree.Parameter]
+    variables: dict[str, Bound] = field(default_factory=dict)
+    aliases: dict[str, tree.Expr] = field(default_factory=dict)
+    values: dict[str, str] = field(default_factory=dict)
+    """Aliases of an earlier stage: columns that are there already."""
+    computed: list[tuple[tree.Expr, str]] = field(default_factory=list)
+    """Expressions that a subquery has computed, such as group keys, and their columns."""
+    numbers: Any = field(default_factory=itertools.count)
+
+    def inner(self) -> Context:
+        """For a block inside: it sees all that is bound here and keeps its own to itself."""
+        return replace(self, variables=dict(self.variables), values=dict(self.values))
+
+    def fresh(self, name: str) -> str:
+        """A name that nothing else in the query has."""
+        return quoted(f"{name}#{next(self.numbers)}")
+
+
+def constant(value: Any, type_: str) -> str:
+    """A constant with its type."""
+    sql = sql_type(type_)
+    if value is None:
+        return f"CAST(NULL AS {sql})"
+    if isinstance(value, list | tuple):
+        item = item_of(type_) or "F32"
+        return f"CAST([{', '.join(constant(each, item) for each in value)}] AS {sql})"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, datetime.datetime):
+        return f"TIMESTAMP '{value.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(sep=' ')}'"
+    if isinstance(value, datetime.date):
+        return f"DATE '{value.isoformat()}'"
+    if isinstance(value, int | float):
+        return f"CAST('{value!r}' AS {sql})"
+    return "'" + value.replace("'", "''") + "'"
+
+
+def expression(node: tree.Expr, ctx: Context) -> str:
+    """An expression as SQL: a column where it is computed already, else what it means."""
+    for computed, column in ctx.computed:
+        if computed == node:
+            return column
+    return meaning(node, ctx)
+
+
+@singledispatch
+def meaning(node: Any, ctx: Context) -> str:
+    """What an expression means; constructs register theirs."""
+    raise TypeError(f"nobody says what {type(node).__name__} means")
+
+
+@meaning.register
+def _(node: tree.Literal, ctx: Context) -> str:
+    return constant(node.value, node.type)
+
+
+@meaning.register
+def _(node: tree.Param, ctx: Context) -> str:
+    return constant(ctx.parameters[node.name].value, node.type)
+
+
+@meaning.register
+def _(node: tree.Prop, ctx: Context) -> str:
+    return f"{ctx.variables[node.var].ref}.{quoted(_own_name(node.name))}"
+
+
+@meaning.register
+def _(node: tree.Entity, ctx: Context) -> str:
+    return ctx.variables[node.var].ref
+
+
+@meaning.register
+def _(node: tree.Alias, ctx: Context) -> str:
+    if node.name in ctx.values:
+        return ctx.values[node.name]
+    return expression(ctx.aliases[node.name], ctx)
+
+
+def _own_name(name: str) -> str:
+    """The entity's own columns carry an `@`, whichever way the query writes them."""
+    return {"id": "@id", "from": "@src", "to": "@dst"}.get(name, name)
+
+
+def compared(operator: str, left: str, left_type: str, right: str, right_type: str) -> str:
+    """A comparison by value. An integer against a float is settled among integers, where nothing is rounded."""
+    if left_type in INTEGERS and right_type in FLOATS:
+        return _integer_with_float(operator, left, right)
+    if left_type in FLOATS and right_type in INTEGERS:
+        mirrored = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(operator, operator)
+        return _integer_with_float(mirrored, right, left)
+    if left_type in NUMBERS:
+        wide = "HUGEINT" if left_type in INTEGERS else "DOUBLE"
+        left, right = f"CAST({left} AS {wide})", f"CAST({right} AS {wide})"
+    return f"({left} {operator} {right})"
+
+
+def _integer_with_float(operator: str, integer: str, number: str) -> str:
+    whole = f"CAST({integer} AS HUGEINT)"
+    down = f"CAST(floor(CAST({number} AS DOUBLE)) AS HUGEINT)"
+    up = f"CAST(ceil(CAST({number} AS DOUBLE)) AS HUGEINT)"
+    match operator:
+        case "=":
+            return f"({down} = {up} AND {whole} = {down})"
+        case "!=":
+            return f"NOT ({down} = {up} AND {whole} = {down})"
+        case "<" | ">=":
+            return f"({whole} {operator} {up})"
+    return f"({whole} {operator} {down})"
+
+
+# --- blocks
+
+
+@dataclass
+class Parts:
+    """A block on its way to a `SELECT`: tables by the names of its own variables, conditions, and later joins."""
+
+    ctx: Context
+    tables: dict[str, str] = field(default_factory=dict)
+    conditions: list[str] = field(default_factory=list)
+    later: list[tree.Clause] = field(default_factory=list)
+
+    def bind(self, name: str, kind: str) -> None:
+        """Bind a variable unless it is bound already, here or around."""
+        if name not in self.ctx.variables:
+            ref = self.ctx.fresh(name)
+            self.ctx.variables[name] = Bound(ref, kind)
+            self.tables[name] = f"{table(kind)} AS {ref}"
+
+    def id_of(self, name: str) -> str:
+        """The id of a bound variable."""
+        return f'{self.ctx.variables[name].ref}."@id"'
+
+
+def table(kind: str) -> str:
+    """The table of a node type, an edge type or an interface."""
+    return quoted(kind)
+
+
+@singledispatch
+def binds(clause: Any, parts: Parts) -> None:
+    """Bind the variables of a clause, in the order of the text."""
+
+
+@binds.register
+def _(clause: tree.Bind, parts: Parts) -> None:
+    parts.bind(clause.var, clause.kind)
+
+
+@binds.register
+def _(clause: tree.Hop, parts: Parts) -> None:
+    edge = parts.ctx.schema.edge(clause.edge)
+    parts.bind(clause.source, f"node:{edge.source}")
+    if clause.edge_var is not None:
+        parts.bind(clause.edge_var, f"edge:{clause.edge}")
+    parts.bind(clause.target, f"node:{edge.target}")
+
+
+@singledispatch
+def condition(clause: Any, parts: Parts) -> None:
+    """Add what a clause says to the conditions."""
+    raise TypeError(f"nobody says what {type(clause).__name__} means")
+
+
+@condition.register
+def _(clause: tree.Bind, parts: Parts) -> None:
+    for prop, value in clause.inline:
+        left, right = expression(prop, parts.ctx), expression(value, parts.ctx)
+        item = item_of(prop.type)
+        if isinstance(value, tree.Literal) and value.value is None:
+            parts.conditions.append(f"{left} IS NULL")
+        elif item is not None:
+            parts.conditions.append(member(right, value.type, left, item))
+        else:
+            parts.conditions.append(compared("=", left, prop.type, right, value.type))
+
+
+@condition.register
+def _(clause: tree.Hop, parts: Parts) -> None:
+    source, target = parts.id_of(clause.source), parts.id_of(clause.target)
+    if clause.edge_var is not None:
+        edge = parts.ctx.variables[clause.edge_var].ref
+        parts.conditions.append(_connects(edge, source, target, clause.undirected))
+    elif clause.high == 1:
+        edge = parts.ctx.fresh("hop")
+        found = _connects(edge, source, target, clause.undirected)
+        parts.conditions.append(f"EXISTS (SELECT 1 FROM {table('edge:' + clause.edge)} AS {edge} WHERE {found})")
+    else:
+        walks = _walks(clause)
+        pair = parts.ctx.fresh("pair")
+        parts.conditions.append(
+            f"EXISTS (SELECT 1 FROM ({walks}) AS {pair} WHERE {pair}.s = {source} AND {pair}.t = {target} "
+            f"AND {pair}.d BETWEEN {clause.low} AND {clause.high})"
+        )
+
+
+def _connects(edge: str, source: str, target: str, undirected: bool) -> str:
+    forward = f'({edge}."@src" = {source} AND {edge}."@dst" = {target})'
+    backward = f'({edge}."@src" = {target} AND {edge}."@dst" = {source})'
+    return f"({forward} OR {backward})" if undirected else forward
+
+
+def _walks(clause: tree.Hop) -> str:
+    """Pairs with their distance: the length of the shortest walk. Back to the start there is only a self-loop."""
+    name = table("edge:" + clause.edge)
+    steps = f'SELECT "@src" AS s, "@dst" AS t FROM {name}'
+    if clause.undirected:
+        steps += f' UNION SELECT "@dst", "@src" FROM {name}'
+    return (
+        f"WITH RECURSIVE step AS ({steps}), "
+        f"walk(s, t, d) AS (SELECT s, t, 1 FROM step UNION "
+        f"SELECT walk.s, step.t, walk.d + 1 FROM walk, step WHERE walk.t = step.s AND walk.d < {clause.high}) "
+        f"SELECT s, t, min(d) AS d FROM walk WHERE s <> t OR d = 1 GROUP BY s, t"
+    )
+
+
+@condition.register
+def _(clause: tree.Where, parts: Parts) -> None:
+    parts.conditions.append(expression(clause.condition, parts.ctx))
+
+
+@condition.register
+def _(clause: tree.Block, parts: Parts) -> None:
+    if clause.kind == "optional":
+        parts.later.append(clause)
+        return
+    inner = select(clause.clauses, parts.ctx.inner(), "1")
+    parts.conditions.append(f"{'NOT ' if clause.kind == 'not' else ''}EXISTS ({inner})")
+
+
+def member(item: str, item_type: str, items: str, items_type: str) -> str:
+    """Whether a list has an item equal to the given one; unknown when either is null."""
+    each = "each_item"
+    same = compared("=", item, item_type, each, items_type)
+    found = f"len(list_filter({items}, lambda {each}: {same})) > 0"
+    return f"CASE WHEN {item} IS NULL OR {items} IS NULL THEN NULL ELSE {found} END"
+
+
+def select(clauses: tuple[tree.Clause, ...], ctx: Context, columns: str | None = None) -> str:
+    """The rows of a block. `ctx` learns its variables. Columns are the variables of the block, or what is given."""
+    parts = Parts(ctx)
+    for clause in clauses:
+        binds(clause, parts)
+    for clause in clauses:
+        condition(clause, parts)
+    wanted = columns or ", ".join(ctx.variables[name].ref for name in parts.tables) or "1"
+    tables = f" FROM {', '.join(parts.tables.values())}" if parts.tables else ""
+    where = f" WHERE {' AND '.join(parts.conditions)}" if parts.conditions else ""
+    return f"SELECT {wanted}{tables}{where}"

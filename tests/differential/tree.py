@@ -1,0 +1,153 @@
+"""Queries as plain values. Further clauses and expressions are in constructs/, one file for each idea.
+
+A variable has a name and belongs to the block that binds it; names that start with `_` are anonymous (`$_`), each its
+own. Every expression says its type, so that nothing else has to find it out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+class Expr:
+    """A value. Subclasses are frozen dataclasses with a field or property `type`."""
+
+    type: str
+
+
+class Clause:
+    """One clause of a block. Subclasses are frozen dataclasses."""
+
+
+@dataclass(frozen=True)
+class Literal(Expr):
+    """A constant; None is `null`."""
+
+    value: Any
+    type: str
+
+
+@dataclass(frozen=True)
+class Param(Expr):
+    """A parameter of the query."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Prop(Expr):
+    """`$x.p`; `@id` and the like are properties too."""
+
+    var: str
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Entity(Expr):
+    """`$x`; the type is `node:…` or `edge:…`."""
+
+    var: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Alias(Expr):
+    """An alias of the return block."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Bind(Clause):
+    """`$x: Type { p: v }`."""
+
+    var: str
+    kind: str
+    inline: tuple[tuple[Prop, Expr], ...] = ()
+
+
+@dataclass(frozen=True)
+class Hop(Clause):
+    """`$a knows{1,2} $b` in all its forms; source and target as the edge type declares them."""
+
+    source: str
+    edge: str
+    target: str
+    low: int = 1
+    high: int = 1
+    undirected: bool = False
+    edge_var: str | None = None
+    bounded: bool = False
+
+
+@dataclass(frozen=True)
+class Where(Clause):
+    """A filter."""
+
+    condition: Expr
+
+
+@dataclass(frozen=True)
+class Block(Clause):
+    """`not { … }` and its like; `kind` is the keyword."""
+
+    kind: str
+    clauses: tuple[Clause, ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the result."""
+
+    expr: Expr
+    alias: str | None = None
+
+
+@dataclass(frozen=True)
+class OrderKey:
+    """One key of `order`; `direction` is "", "asc" or "desc", `nulls` "", "first" or "last"."""
+
+    expr: Expr
+    direction: str = ""
+    nulls: str = ""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A declared parameter with the value that it is given; `given` is False for an optional one left out."""
+
+    name: str
+    type: str
+    value: Any
+    optional: bool = False
+    given: bool = True
+
+
+@dataclass(frozen=True)
+class Stage:
+    """`with { … } where … order … limit …`: ends one stage; the next has its own clauses."""
+
+    columns: tuple[Column, ...]
+    where: Expr | None
+    order: tuple[OrderKey, ...]
+    limit: Expr | None
+    clauses: tuple[Clause, ...]
+
+
+@dataclass(frozen=True)
+class Query:
+    """One read."""
+
+    parameters: tuple[Parameter, ...]
+    clauses: tuple[Clause, ...]
+    columns: tuple[Column, ...]
+    order: tuple[OrderKey, ...] = ()
+    limit: Expr | None = None
+    offset: Expr | None = None
+    stages: tuple[Stage, ...] = ()
+    distinct: bool = False
+    having: Expr | None = None
