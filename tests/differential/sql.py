@@ -155,14 +155,16 @@ def _integer_with_float(operator: str, integer: str, number: str) -> str:
     whole = f"CAST({integer} AS HUGEINT)"
     down = f"CAST(floor(CAST({number} AS DOUBLE)) AS HUGEINT)"
     up = f"CAST(ceil(CAST({number} AS DOUBLE)) AS HUGEINT)"
-    match operator:
-        case "=":
-            return f"({down} = {up} AND {whole} = {down})"
-        case "!=":
-            return f"NOT ({down} = {up} AND {whole} = {down})"
-        case "<" | ">=":
-            return f"({whole} {operator} {up})"
-    return f"({whole} {operator} {down})"
+    equal = f"({down} = {up} AND {whole} = {down})"
+    found = {
+        "=": equal,
+        "!=": f"NOT {equal}",
+        "<": f"{whole} < {up}",
+        ">=": f"{whole} >= {up}",
+        "<=": f"{whole} <= {down}",
+        ">": f"{whole} > {down}",
+    }[operator]
+    return f"CASE WHEN {integer} IS NULL OR {number} IS NULL THEN NULL ELSE {found} END"
 
 
 # --- blocks
