@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from omnigraph.merge.feed import Page
     from omnigraph.merge.merge import MergeResult
     from omnigraph.query.ir import CompiledQuery
-    from omnigraph.read.control import CancelToken
-    from omnigraph.read.explain import Explanation
     from omnigraph.read.export import ExportSummary
-    from omnigraph.read.result import Result
+    from omnigraph.read.result.explain import Explanation
+    from omnigraph.read.result.result import Result
+    from omnigraph.read.state.control import CancelToken
     from omnigraph.schema.catalog import Catalog
     from omnigraph.schema.migrate import MigrationPlan
     from omnigraph.write.results import LoadResult, MutationResult
@@ -125,7 +125,7 @@ class Graph(Maintenance):
         **more: Any,
     ) -> Result:
         """Run a read query on one snapshot. `name` picks one query of several; parameters may be keywords too."""
-        from omnigraph.read.result import Result
+        from omnigraph.read.result.result import Result
         from omnigraph.read.run import run_query
 
         Result.to_spark_hook = staticmethod(_result_to_spark)

@@ -7,10 +7,10 @@ from typing import Any
 from omnigraph.config import override
 from omnigraph.embed.mock import MockEmbeddings
 from omnigraph.query.lower import compile_query
-from omnigraph.read.caches import ReadCaches
-from omnigraph.read.result import Result
+from omnigraph.read.result.result import Result
 from omnigraph.read.run import run_on
-from omnigraph.read.tables import ArrowTables
+from omnigraph.read.tables.caches import ReadCaches
+from omnigraph.read.tables.reader import ArrowTables
 from omnigraph.schema.catalog import Catalog
 from tests.read.graphs import CATALOG, Database, arrow_tables
 

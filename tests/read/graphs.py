@@ -197,7 +197,7 @@ def _filter(scope: _Scope, known: dict[str, str]) -> str:
         return scope.pick((f'${var}.tags contains "x"', f'"Z" in ${var}.tags'))
     if choice == 3 and name in ("age", "size", "since"):
         return f"{left} in [0, 1, 40]"
-    if choice == 4:
+    if choice in (4, 5):
         same = [v for v, k in everything.items() if k == everything[var]]
         return (
             f"{left} {scope.pick(COMPARE if name not in ('level', 'role') else ('=', '!='))} ${scope.pick(same)}.{name}"
@@ -239,7 +239,9 @@ def _block(scope: _Scope, known: dict[str, str], depth: int) -> list[str]:
     if scope.draw(st.integers(0, 4)) == 0 and (found := _search(scope)):
         clauses.append(found)
     if depth and scope.draw(st.integers(0, 2)) == 0:
-        clauses.append(_without(scope, {**known, **scope.nodes}, depth))
+        # Two blocks side by side use the same names for what they bind.
+        count = scope.draw(st.integers(1, 2))
+        clauses.extend(_without(scope, {**known, **scope.nodes}, depth) for _ in range(count))
     return clauses
 
 

@@ -23,6 +23,10 @@ from omnigraph.schema.types import EntityType, VectorType, is_blob
 Row = dict[str, Any]
 
 
+class Refused(Exception):
+    """The query has no answer: the product must refuse it too."""
+
+
 @dataclass
 class Binding:
     """One row of a running query."""
@@ -149,6 +153,8 @@ class Reference:
             case ir.AggregateFunction.COUNT:
                 return len(values)
             case ir.AggregateFunction.SUM:
+                if values and isinstance(values[0], int):
+                    return self.whole_sum(sum(values), str(aggregate.arg.type))
                 return float(sum(map(Fraction, values))) if values else None
             case ir.AggregateFunction.AVG:
                 return float(sum(map(Fraction, values)) / len(values)) if values else None
@@ -156,6 +162,12 @@ class Reference:
                 return min(values, default=None)
             case ir.AggregateFunction.MAX:
                 return max(values, default=None)
+
+    def whole_sum(self, total: int, type_name: str) -> int:
+        low, high = (0, 2**64 - 1) if type_name.startswith("U") else (-(2**63), 2**63 - 1)
+        if not low <= total <= high:
+            raise Refused(f"{total} does not fit")
+        return total
 
     def fuse(self, below: list[Binding], ranking: ir.Rrf, column: str) -> list[Binding]:
         k = 60 if ranking.k is None else self.value(ranking.k, Binding())

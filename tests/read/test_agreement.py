@@ -10,13 +10,14 @@ import pytest
 from hypothesis import HealthCheck, event, given, note, settings
 
 from omnigraph.config import override
+from omnigraph.errors import BadRequest
 from omnigraph.query.ir import ReadQuery
 from omnigraph.query.lower import compile_query
-from omnigraph.read.caches import ReadCaches
 from omnigraph.read.run import run_on
-from omnigraph.read.tables import ArrowTables
+from omnigraph.read.tables.caches import ReadCaches
+from omnigraph.read.tables.reader import ArrowTables
 from tests.read.graphs import CATALOG, Database, arrow_tables, databases, queries
-from tests.read.reference import Reference
+from tests.read.reference import Reference, Refused
 
 
 def same(one: Any, two: Any) -> bool:
@@ -34,7 +35,14 @@ def check(database: Database, text: str, mode: str) -> None:
     compiled = compile_query(text, CATALOG)
     assert isinstance(compiled, ReadQuery)
     now = datetime.datetime.now(datetime.UTC)
-    expected = Reference(CATALOG, database, now=now).run(compiled)
+    try:
+        expected = Reference(CATALOG, database, now=now).run(compiled)
+    except Refused as refused:
+        note(f"{text}\nexpected to be refused: {refused}")
+        event("is refused")
+        with override(traversal_mode=mode), pytest.raises(BadRequest):
+            run_on(ArrowTables(arrow_tables(database)), CATALOG, ReadCaches(), compiled)
+        return
     with override(traversal_mode=mode):
         result = run_on(ArrowTables(arrow_tables(database)), CATALOG, ReadCaches(), compiled)
         found = result.rows()

@@ -9,7 +9,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.config import override
-from omnigraph.read.caches import caches_of
+from omnigraph.read.tables.caches import caches_of
 
 SCHEMA = """
 node Person { name: String @key  age: I32? }
@@ -92,3 +92,26 @@ def test_no_stale_reads_beside_concurrent_writers(graph, mode):
 def test_explain_does_not_run_the_query_unless_asked(graph):
     assert graph.explain(REACHED).to_json()["run"] is None
     assert graph.explain(REACHED, analyze=True).to_json()["run"]["rows"] == 1
+
+
+EVERY_KIND = """
+node Thing {
+    name: String @key  n: I64?  u: U64?  f: F64?  f32: F32?  yes: Bool?  day: Date?  at: DateTime?  tags: [String]?
+    spot: Vector(2)?
+}
+"""
+
+
+@pytest.mark.parametrize("form", ["to_pandas", "to_polars", "to_arrow", "itself"])
+def test_a_result_loads_back_without_losing_a_bit(tmp_path: Path, form: str):
+    row = {
+        "name": "a", "n": 2**53 + 1, "u": 2**64 - 1, "f": 0.1, "f32": 0.5, "yes": False, "day": "2026-01-02",
+        "at": "2026-01-02T03:04:05.000001Z", "tags": ["x"], "spot": [1.0, 0.5],
+    }  # fmt: skip
+    names = list(row)
+    query = "match { $t: Thing } return { " + ", ".join(f"$t.{name} as {name}" for name in names) + " }"
+    with og.init(tmp_path / "one", schema=EVERY_KIND) as one, og.init(tmp_path / "two", schema=EVERY_KIND) as two:
+        one.load([{"type": "Thing", "data": row}, {"type": "Thing", "data": {"name": "b"}}], mode="append")
+        found = one.query(f"query all() {{ {query} }}")
+        two.load(found if form == "itself" else getattr(found, form)(), type="Thing", mode="append")
+        assert two.query(f"query all() {{ {query} }}").rows() == found.rows()

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from omnigraph.config import override
 from omnigraph.query.bind import bind_parameters
 from omnigraph.query.lower import compile_query
-from omnigraph.read.caches import ReadCaches
 from omnigraph.read.run import run_on
-from omnigraph.read.tables import ArrowTables
+from omnigraph.read.tables.caches import ReadCaches
+from omnigraph.read.tables.reader import ArrowTables
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType
 from omnigraph.schema.identity import edge_id, node_id
 from omnigraph.schema.types import PropertyType, Scalar, ScalarType, VectorType, is_blob

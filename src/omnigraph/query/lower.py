@@ -22,7 +22,8 @@ that binds nothing starts from `Unit`.
 
 **`not` block.** `AntiJoin.inner` is a block that starts from `Outer(vars)`: these variables are bound from the start,
 and its other components are joined to it. `vars` are the outer variables that the block or a block inside it uses, in
-binding order. A nested block's `Outer` may name variables of any block around it.
+binding order. A nested block's `Outer` may name variables of any block around it. A variable belongs to the block that
+binds it: of variables with one name in sibling blocks, the later ones are called `x#2`, `x#3`, …
 
 **Expressions.** Above `Rank`, `Fuse` and `GroupBy`, what they computed is read through `ColumnRef`. Below, none is
 there. A `Project` over a `GroupBy` holds `ColumnRef`, literals, parameters and conditions over them only. Aliases are
@@ -52,6 +53,7 @@ from omnigraph.query.check.scope import Problems, Scope, check_parameters
 from omnigraph.query.lower_match import lower_block, tables_of
 from omnigraph.query.lower_result import lower_result
 from omnigraph.query.parse import parse_queries
+from omnigraph.query.unique_names import with_unique_names
 from omnigraph.schema.catalog import Catalog
 
 
@@ -109,6 +111,7 @@ def _read(query: syntax.Query, read: syntax.Read, scope: Scope) -> ir.ReadQuery 
     result = check_result(read, scope)
     if scope.problems.found:
         return None
+    block = with_unique_names(block)
     root = lower_result(lower_block(block), result, tuple(variable.name for variable in block.variables))
     return ir.ReadQuery(
         query.name.text,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omnigraph.query import ir
-from omnigraph.schema.types import Scalar, ScalarType, ValueType
+from omnigraph.schema.types import INTEGERS, Scalar, ScalarType, ValueType
 
 BOOL = ScalarType(Scalar.BOOL)
 STRING = ScalarType(Scalar.STRING)
@@ -26,12 +26,21 @@ def type_of(expr: ir.Expr) -> ValueType | None:
             return F64
         case ir.Aggregate(ir.AggregateFunction.COUNT):
             return I64
-        case ir.Aggregate(ir.AggregateFunction.SUM | ir.AggregateFunction.AVG):
+        case ir.Aggregate(ir.AggregateFunction.AVG):
             return F64
+        case ir.Aggregate(ir.AggregateFunction.SUM, arg):
+            return sum_type(type_of(arg))
         case ir.Aggregate():
             return expr.arg.type
         case _:
             return BOOL
+
+
+def sum_type(type_: ValueType | None) -> ValueType:
+    """What a sum of values is: integers are added exactly, in 64 bits of their own kind."""
+    if not isinstance(type_, ScalarType) or type_.scalar not in INTEGERS:
+        return F64
+    return U64 if type_.scalar in (Scalar.U32, Scalar.U64) else I64
 
 
 def is_nullable(expr: ir.Expr) -> bool:

@@ -12,21 +12,21 @@ from omnigraph.embed.provider import EmbeddingProvider
 from omnigraph.errors import HistoryGap
 from omnigraph.query import ir
 from omnigraph.query.bind import bind_parameters
-from omnigraph.read.arrow_types import result_schema
-from omnigraph.read.caches import ReadCaches, caches_of
-from omnigraph.read.choice import Choices, TraversalMode, choose
-from omnigraph.read.control import CancelToken, MemoryBudget
-from omnigraph.read.execute import execute
-from omnigraph.read.explain import Explanation, explain
-from omnigraph.read.needs import carried_columns
-from omnigraph.read.plan import plan_query
-from omnigraph.read.profile import Profile
-from omnigraph.read.project import project
-from omnigraph.read.result import BATCH_ROWS, Result
-from omnigraph.read.running import Run
-from omnigraph.read.statistics import Statistics
-from omnigraph.read.steps import Plan
-from omnigraph.read.tables import TableReader
+from omnigraph.read.operators.execute import execute
+from omnigraph.read.operators.project import project
+from omnigraph.read.plan.choice import Choices, TraversalMode, choose
+from omnigraph.read.plan.needs import carried_columns
+from omnigraph.read.plan.planner import plan_query
+from omnigraph.read.plan.statistics import Statistics
+from omnigraph.read.plan.steps import Plan
+from omnigraph.read.result.explain import Explanation, explain
+from omnigraph.read.result.result import BATCH_ROWS, Result
+from omnigraph.read.state.control import CancelToken, MemoryBudget
+from omnigraph.read.state.profile import Profile
+from omnigraph.read.state.run_state import Run
+from omnigraph.read.tables.arrow_types import result_schema
+from omnigraph.read.tables.caches import ReadCaches, caches_of
+from omnigraph.read.tables.reader import TableReader
 from omnigraph.schema.catalog import Catalog
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def run_query(
     provider: EmbeddingProvider | None = None,
 ) -> Result:
     """Run a read on a snapshot. Every table it looks at is the one that the snapshot pins."""
-    from omnigraph.read.stored import StoredTables
+    from omnigraph.read.tables.stored import StoredTables
     from omnigraph.storage.lance_errors import TableNotFound
 
     caches = caches_of(store)
@@ -77,7 +77,7 @@ def explain_query(
     provider: EmbeddingProvider | None = None,
 ) -> Explanation:
     """The plan of a read. With `analyze` the query is run, and the plan shows real row counts and times."""
-    from omnigraph.read.stored import StoredTables
+    from omnigraph.read.tables.stored import StoredTables
 
     caches = caches_of(store)
     reader = StoredTables(store.tables, snapshot.tables, caches)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import InternalError
 from omnigraph.query import ir
-from omnigraph.read.group import group_sums
+from omnigraph.read.codes.sums import group_sums
 from omnigraph.schema.types import FLOATS, EntityType, PropertyType, Scalar, ScalarType, ValueType
 from omnigraph.spark.expressions import stored_type
 from omnigraph.spark.types import spark_type_name

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from omnigraph.query import ir
 from omnigraph.query.predicates import leaves
-from omnigraph.read.values import evaluate
+from omnigraph.read.tables.values import evaluate
 from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.types import EntityType, EnumType, PropertyType, Scalar, ScalarType, ValueType
 from omnigraph.spark.types import spark_type_name

@@ -14,8 +14,8 @@ from omnigraph.ledger.snapshots import table_of
 from omnigraph.query import ir
 from omnigraph.query.bind import bind_parameters
 from omnigraph.query.predicates import bound
-from omnigraph.read.arrow_types import result_schema, shown_properties
-from omnigraph.read.result import Result
+from omnigraph.read.result.result import Result
+from omnigraph.read.tables.arrow_types import result_schema, shown_properties
 from omnigraph.schema.types import EntityType
 from omnigraph.spark.lowering import Bindings, Lowering
 from omnigraph.spark.needs import Needs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.read.result import Result
+from omnigraph.read.result.result import Result
 from omnigraph.spark.session import active_session, spark_session
 from omnigraph.spark.types import travelling_type
 

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from omnigraph.errors import BadRequest
 from omnigraph.query import ir
-from omnigraph.read.search import RRF_K
-from omnigraph.read.text_index import TextIndex, bm25_share, index_texts
-from omnigraph.read.tokenizer import phrase_tokens, query_tokens, tokenize
-from omnigraph.read.vectors import cosine_distances
+from omnigraph.read.search.ranking import RRF_K
+from omnigraph.read.search.text_index import TextIndex, bm25_share, index_texts
+from omnigraph.read.search.tokenizer import phrase_tokens, query_tokens, tokenize
+from omnigraph.read.search.vectors import cosine_distances
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

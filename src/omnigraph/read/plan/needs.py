@@ -1,0 +1,73 @@
+"""Which properties are worth reading along with a scan, and which are better fetched for the rows that survive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from omnigraph.query import ir
+from omnigraph.query.predicates import leaves
+from omnigraph.read.plan.steps import CombineStep, FilterStep, Plan, ScanStep, Step, every_step, inner_steps
+from omnigraph.read.tables.arrow_types import shown_properties
+from omnigraph.schema.catalog import Catalog
+
+FEW_ROWS = 1000
+"""A scan that gives so few rows reads everything at once: one question instead of two."""
+
+
+def carried_columns(plan: Plan, catalog: Catalog) -> dict[str, tuple[str, ...]]:
+    """For each scanned variable the properties to read with it.
+
+    With a limit or a grouping most rows never show their other columns, so those wait until the survivors are known.
+    """
+    early: dict[str, set[str]] = {}
+    for expr in _early(plan):
+        _note(expr, early, catalog, plan.tables)
+    late: dict[str, set[str]] = {}
+    for column in plan.query.root.columns:
+        _note(column.expr, late, catalog, plan.tables)
+    cut = any(isinstance(operator, ir.Limit | ir.GroupBy) for operator in plan.upper)
+    carried: dict[str, tuple[str, ...]] = {}
+    for step in every_step(plan.steps):
+        if isinstance(step, ScanStep):
+            names = set(early.get(step.var, ()))
+            if not cut or step.rows <= FEW_ROWS:
+                names |= late.get(step.var, set())
+            carried[step.var] = tuple(sorted(names - {"id"}))
+    return carried
+
+
+def _early(plan: Plan) -> Iterator[ir.Expr]:
+    yield from _conditions(plan.steps)
+    for operator in plan.upper:
+        match operator:
+            case ir.GroupBy(keys=keys, aggregates=aggregates):
+                for column in (*keys, *aggregates):
+                    yield column.expr
+            case ir.Sort(keys=keys):
+                for key in keys:
+                    yield key.expr
+            case ir.Filter(predicate=predicate):
+                yield predicate
+            case _:
+                pass
+
+
+def _conditions(steps: tuple[Step, ...]) -> Iterator[ir.Expr]:
+    for step in steps:
+        match step:
+            case FilterStep(predicate=predicate):
+                yield predicate
+            case CombineStep(on=on):
+                yield from (each.condition for each in on)
+            case _:
+                pass
+        yield from _conditions(inner_steps(step))
+
+
+def _note(expr: ir.Expr, found: dict[str, set[str]], catalog: Catalog, tables: dict[str, str]) -> None:
+    for leaf in leaves(expr):
+        if isinstance(leaf, ir.Prop):
+            found.setdefault(leaf.var, set()).add(leaf.name)
+        elif isinstance(leaf, ir.Entity) and not isinstance(expr, ir.Aggregate):
+            names = {p.name for p in shown_properties(catalog, tables[leaf.var])}
+            found.setdefault(leaf.var, set()).update(names)

@@ -1,0 +1,101 @@
+"""What the planner believes about sizes: exact row counts from the snapshot, rough guesses for everything else.
+
+The guesses only choose between plans that give the same rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omnigraph.query import ir
+from omnigraph.read.tables.reader import TableReader
+from omnigraph.schema.catalog import Catalog, NodeType
+from omnigraph.schema.types import EnumType, Scalar, ScalarType
+
+EQUALITY = 0.05
+RANGE = 0.3
+TEXT_PART = 0.1
+SEARCH = 0.05
+OTHER = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Row counts of one snapshot, and what the schema says about values."""
+
+    catalog: Catalog
+    reader: TableReader
+
+    def rows(self, table_key: str) -> int:
+        """Rows of a table."""
+        return self.reader.row_count(table_key)
+
+    def degree(self, edge: str, direction: ir.Direction) -> float:
+        """Edges of a type per node that they can start from, on average."""
+        edge_type = self.catalog.table(edge)
+        edges = self.rows(edge)
+        if edge_type is None or isinstance(edge_type, NodeType):
+            return 1.0
+        source, target = self.rows(f"node:{edge_type.source}"), self.rows(f"node:{edge_type.target}")
+        if direction is ir.Direction.OUT:
+            return edges / max(source, 1)
+        if direction is ir.Direction.IN:
+            return edges / max(target, 1)
+        return 2 * edges / max(source, 1)
+
+    def selectivity(self, table_key: str, predicate: ir.Expr) -> float:
+        """The part of a table's rows for which a predicate is true, roughly."""
+        rows = max(self.rows(table_key), 1)
+        match predicate:
+            case ir.Compare(op=ir.CompareOp.EQ, left=left, right=right):
+                return max(self._equality(table_key, left), self._equality(table_key, right)) or EQUALITY
+            case ir.Compare(op=ir.CompareOp.NE):
+                return 1 - EQUALITY
+            case ir.Compare():
+                return RANGE
+            case ir.In(item=item, items=ir.Literal(value=tuple(values))):
+                return min(1.0, (self._equality(table_key, item) or EQUALITY) * len(values))
+            case ir.In(item=item):
+                return min(1.0, (self._equality(table_key, item) or EQUALITY) * 10)
+            case ir.IsNull(negated=negated):
+                return 0.9 if negated else 0.1
+            case ir.Contains() | ir.StartsWith():
+                return TEXT_PART
+            case ir.TextMatch():
+                return SEARCH
+            case ir.Not(item=item):
+                return max(1 - self.selectivity(table_key, item), 1 / rows)
+            case ir.And(items=items):
+                product = 1.0
+                for item in items:
+                    product *= self.selectivity(table_key, item)
+                return product
+            case ir.Or(items=items):
+                return min(1.0, sum(self.selectivity(table_key, item) for item in items))
+            case _:
+                return OTHER
+
+    def _equality(self, table_key: str, operand: ir.Expr) -> float:
+        """One over the number of values that an operand can have; 0 when it is no property."""
+        if not isinstance(operand, ir.Prop):
+            return 0.0
+        rows = max(self.rows(table_key), 1)
+        if is_identity(self.catalog, table_key, operand.name):
+            return 1 / rows
+        graph_type = self.catalog.table(table_key)
+        known = graph_type.by_name.get(operand.name) if graph_type is not None else None
+        if known is None:
+            return EQUALITY
+        if isinstance(known.type, EnumType):
+            return 1 / len(known.type.values)
+        if known.type == ScalarType(Scalar.BOOL):
+            return 0.5
+        return max(EQUALITY, 1 / rows)
+
+
+def is_identity(catalog: Catalog, table_key: str, name: str) -> bool:
+    """Whether at most one row has a given value of this property."""
+    graph_type = catalog.table(table_key)
+    if name == "id":
+        return True
+    return graph_type is not None and (graph_type.key == (name,) or (name,) in graph_type.uniques)

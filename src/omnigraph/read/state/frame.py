@@ -1,0 +1,80 @@
+"""The rows of a running query: for each variable an array of integer codes, for each computed column an Arrow array."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from omnigraph.read.codes.arrays import Codes, Mask
+
+
+@dataclass(frozen=True, slots=True)
+class EntityCodes:
+    """A computed column that holds entities (a group key `$x`)."""
+
+    table_key: str
+    codes: Codes
+
+
+ComputedColumn: TypeAlias = "Any | EntityCodes"
+"""An Arrow array, or entities."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A set of bindings. No two rows are equal."""
+
+    length: int
+    bindings: dict[str, Codes] = field(default_factory=dict)
+    columns: dict[str, ComputedColumn] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        computed = sum(
+            column.codes.nbytes if isinstance(column, EntityCodes) else column.nbytes
+            for column in self.columns.values()
+        )
+        return sum(codes.nbytes for codes in self.bindings.values()) + computed
+
+    def take(self, rows: Codes) -> Frame:
+        """The rows at these places, in this order."""
+        at = pa.array(rows) if self.columns else None
+        columns: dict[str, ComputedColumn] = {
+            name: EntityCodes(column.table_key, column.codes[rows])
+            if isinstance(column, EntityCodes)
+            else column.take(at)
+            for name, column in self.columns.items()
+        }
+        return Frame(len(rows), {var: codes[rows] for var, codes in self.bindings.items()}, columns)
+
+    def keep(self, mask: Mask) -> Frame:
+        """The rows for which the mask is true."""
+        if bool(mask.all()):
+            return self
+        return self.take(mask.nonzero()[0])
+
+    def slice(self, start: int, stop: int) -> Frame:
+        """A stretch of the rows."""
+        columns: dict[str, ComputedColumn] = {
+            name: EntityCodes(column.table_key, column.codes[start:stop])
+            if isinstance(column, EntityCodes)
+            else column.slice(start, stop - start)
+            for name, column in self.columns.items()
+        }
+        bindings = {var: codes[start:stop] for var, codes in self.bindings.items()}
+        return Frame(stop - start, bindings, columns)
+
+    def bind(self, var: str, codes: Codes) -> Frame:
+        """With one more variable."""
+        return Frame(self.length, {**self.bindings, var: codes}, self.columns)
+
+    def compute(self, name: str, column: ComputedColumn) -> Frame:
+        """With one more computed column."""
+        return Frame(self.length, self.bindings, {**self.columns, name: column})
+
+
+UNIT = Frame(1)
+"""One row that binds nothing."""

@@ -1,0 +1,113 @@
+"""What reads keep between queries. Everything is derived from immutable table versions and keyed by them, so
+nothing here can be stale: a write makes new versions, and with them new keys.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.config import settings
+from omnigraph.read.codes.arrays import combined
+from omnigraph.read.codes.ids import NodeIds, SortedIds
+from omnigraph.read.tables.cache import CacheReport, SingleFlightCache
+from omnigraph.read.tables.reader import TableReader
+from omnigraph.read.tables.topology import Alignment, Topology, align, build_topology
+
+SPENT_STATES = 256
+
+
+def _nbytes(value: Any) -> int:
+    return int(value.nbytes)
+
+
+@dataclass(slots=True)
+class ReadCaches:
+    """Topologies, node ids, whole columns and text indexes of one graph, shared by its branches and by threads."""
+
+    topologies: SingleFlightCache[Topology] = field(init=False)
+    nodes: SingleFlightCache[NodeIds] = field(init=False)
+    alignments: SingleFlightCache[Alignment] = field(init=False)
+    columns: SingleFlightCache[pa.Array] = field(init=False)
+    texts: SingleFlightCache[Any] = field(init=False)
+    lengths: SingleFlightCache[Any] = field(init=False)
+    plans: SingleFlightCache[Any] = field(init=False)
+    indexed: SingleFlightCache[frozenset[str]] = field(init=False)
+    spent: dict[Hashable, float] = field(default_factory=dict)
+    """What look-ups in an edge table have cost so far, by its state, in rough microseconds."""
+
+    def __post_init__(self) -> None:
+        entries = settings().topology_cache
+        column_bytes = settings().column_cache
+        self.topologies = SingleFlightCache(entries, _nbytes)
+        self.nodes = SingleFlightCache(2 * entries, _nbytes)
+        self.alignments = SingleFlightCache(4 * entries, _nbytes)
+        self.columns = SingleFlightCache(1024, _nbytes, column_bytes)
+        self.texts = SingleFlightCache(entries, _nbytes, column_bytes)
+        self.lengths = SingleFlightCache(entries, _nbytes)
+        self.plans = SingleFlightCache(256, lambda plan: 0)
+        self.indexed = SingleFlightCache(256, lambda columns: 0)
+
+    def topology(self, reader: TableReader, edge: str, *, one_kind: bool) -> Topology:
+        """The adjacency of an edge table."""
+        return self.topologies.get(
+            reader.state(edge), lambda: build_topology(reader.scan(edge, ["src", "dst"]), one_kind=one_kind)
+        )
+
+    def node_ids(self, reader: TableReader, table_key: str) -> NodeIds:
+        """All ids of a node table, in order."""
+        return self.nodes.get(reader.state(table_key), lambda: NodeIds(reader.scan(table_key, ["id"]).column("id")))
+
+    def alignment(
+        self, reader: TableReader, table_key: str, nodes: NodeIds, edge: str, end: str, vertices: SortedIds
+    ) -> Alignment:
+        """How the codes of a node table and the vertices at one end of an edge table correspond."""
+        key = (reader.state(table_key), reader.state(edge), end)
+        return self.alignments.get(key, lambda: align(nodes, vertices))
+
+    def column(self, reader: TableReader, table_key: str, name: str) -> pa.Array:
+        """A whole column in the table's own order."""
+        key = (reader.state(table_key), name)
+        return self.columns.get(key, lambda: combined(reader.scan(table_key, [name]).column(name)))
+
+    def has_room_for(self, reader: TableReader, table_key: str, name: str) -> bool:
+        """Whether a whole column is small enough to be kept beside others."""
+        return reader.row_count(table_key) * reader.width(table_key, name) * 2 <= settings().column_cache
+
+    def cached_column(self, state: Hashable, name: str) -> pa.Array | None:
+        """A whole column, if somebody has read it already."""
+        return self.columns.peek((state, name))
+
+    def spend(self, state: Hashable, cost: float) -> None:
+        """Note what a look-up has cost. Only the last few states are remembered."""
+        self.spent[state] = self.spent.pop(state, 0.0) + cost
+        while len(self.spent) > SPENT_STATES:
+            self.spent.pop(next(iter(self.spent)), None)
+
+    def report(self) -> dict[str, CacheReport]:
+        """Size and use of each cache."""
+        return {
+            "topologies": self.topologies.report(),
+            "nodes": self.nodes.report(),
+            "alignments": self.alignments.report(),
+            "columns": self.columns.report(),
+            "texts": self.texts.report(),
+        }
+
+    def clear(self) -> None:
+        """Forget everything."""
+        for cache in (self.topologies, self.nodes, self.alignments, self.columns, self.texts, self.lengths, self.plans):
+            cache.clear()
+
+
+_CACHES: weakref.WeakKeyDictionary[Any, ReadCaches] = weakref.WeakKeyDictionary()
+
+
+def caches_of(owner: Any) -> ReadCaches:
+    """The caches of an opened graph; they live as long as it is open."""
+    found = _CACHES.get(owner)
+    return found if found is not None else _CACHES.setdefault(owner, ReadCaches())
