@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 
-from tests.differential.hunt import Coverage, Options, hunt
+from tests.differential.hunt import NOT_YET, Coverage, Options, hunt
 from tests.differential.product import WAYS
 from tests.differential.script import script
 from tests.differential.shrink import shrink
@@ -25,7 +25,7 @@ def main() -> int:
     given = ask.parse_args()
     start = time.monotonic()
     until = start + 60 * given.minutes
-    without = frozenset(filter(None, given.without.split(",")))
+    without = NOT_YET | frozenset(filter(None, given.without.split(",")))
     options = Options(given.queries, without, (*WAYS, "auto"), 3 if given.spark else 0, until)
     coverage = Coverage()
     seed = int(time.time()) if given.seed is None else given.seed

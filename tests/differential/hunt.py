@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import duckdb
 
@@ -21,6 +22,8 @@ from tests.differential.world import Making
 assert constructs.__all__
 MOST_ROWS = 400
 """Larger results say no more and take their time."""
+NOT_YET = frozenset({"interfaces", "ends_with"})
+"""Constructs of the page that the product does not have yet."""
 EMPTY_SHARE = 0.25
 """How many of the queries that find nothing are asked all the same."""
 
@@ -66,7 +69,7 @@ class Options:
     """How much is asked, and what is left out."""
 
     queries_per_state: int = 30
-    without: frozenset[str] = frozenset()
+    without: frozenset[str] = NOT_YET
     ways: tuple[str, ...] = WAYS
     spark_per_state: int = 0
     until: float = float("inf")
@@ -97,7 +100,7 @@ def hunt(seed: int, options: Options, coverage: Coverage) -> Iterator[Found]:
 def ask(
     rng: random.Random, world: World, oracle: Oracle, options: Options, coverage: Coverage
 ) -> tuple[tree.Query, Rows] | None:
-    """A query and the answer of the oracle. Most queries that find nothing, and all that find very much, are not asked."""
+    """A query and the answer of the oracle. Not asked are most that find nothing, and all that find very much."""
     maker = QueryMaker(rng, world.schema, oracle.tables, options.without)
     for _ in range(6):
         query = maker.query()
@@ -117,6 +120,15 @@ def ask(
     return None
 
 
+def steps_apart(node: Any) -> int:
+    """How far floats of the answer may be apart."""
+    if isinstance(node, tuple):
+        return max(map(steps_apart, node), default=0)
+    own = getattr(node, "rounded", 0) if isinstance(node, tree.Expr) else 0
+    inside = vars(node).values() if isinstance(node, tree.Expr | tree.Column | tree.Query | tree.Stage) else ()
+    return max([own, *(steps_apart(each) for each in inside)])
+
+
 def differing(
     seed: int,
     number: int,
@@ -131,7 +143,7 @@ def differing(
     for way in ways:
         answer = product.ask(query, way)
         coverage.answers += 1
-        kind = difference(expected, answer)
+        kind = difference(expected, answer, steps_apart(query))
         if kind is not None:
             yield Found(seed, number, world, query, way, kind, expected, answer)
             return

@@ -256,7 +256,7 @@ class QueryMaker:
         self.used = Counter()
         scope = Scope()
         clauses = self.clauses(scope)
-        columns, order, grouped = self.make("result", scope)
+        columns, order, _ = self.make("result", scope)
         limit = None
         if self.chance(0.25):
             count = self.rng.choice((0, 1, 2, 3, 5, 10))

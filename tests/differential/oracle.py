@@ -105,7 +105,7 @@ def statement(query: tree.Query, schema: Schema) -> str:
 
 
 def grouped(base: str, query: tree.Query, ctx: Context) -> tuple[str, list[str]]:
-    """The groups, keys and aggregates computed. Ties of groups are broken by their keys, as far as they have an order."""
+    """The groups, their keys and aggregates computed. Ties of groups are broken by the keys."""
     places = [each.expr for each in query.columns] + [each.expr for each in query.order]
     resolved = [resolve(each, ctx) for each in places]
     keys = [resolve(each.expr, ctx) for each in query.columns if not aggregates(resolve(each.expr, ctx))]

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.differential import tree
 from tests.differential.compare import difference
-from tests.differential.hunt import Found
+from tests.differential.hunt import Found, steps_apart
 from tests.differential.oracle import Oracle
 from tests.differential.product import Product, running
 from tests.differential.rows import Load, Row, World
@@ -36,7 +36,7 @@ def again(found: Found, product: Product, oracle: Oracle) -> Found | None:
         answer = product.ask(found.query, found.way)
     except Exception:
         return None
-    kind = difference(expected, answer)
+    kind = difference(expected, answer, steps_apart(found.query))
     return replace(found, expected=expected, answer=answer) if kind == found.kind else None
 
 

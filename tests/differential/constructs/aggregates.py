@@ -20,6 +20,11 @@ class Aggregate(tree.Expr):
     distinct: bool = False
 
     @property
+    def rounded(self) -> int:
+        """How many steps the result may be off."""
+        return 1 if self.function in ("avg", "median") else 8 if self.function == "stddev" else 0
+
+    @property
     def type(self) -> str:  # type: ignore[override]
         """The type of the result, which depends on the function and the argument."""
         if self.function == "count":

@@ -124,7 +124,7 @@ def _(node: Not) -> str:
 def operand(node: tree.Expr) -> str:
     """A part of a larger expression: in parentheses unless it is a plain one."""
     plain = isinstance(node, tree.Literal | tree.Param | tree.Prop | tree.Entity | tree.Alias)
-    return written(node) if plain or written(node).endswith(")") and "(" not in written(node)[1:] else f"({written(node)})"
+    return written(node) if plain else f"({written(node)})"
 
 
 # --- what they mean
