@@ -49,10 +49,12 @@ class Scope:
 
     variables: dict[str, str] = field(default_factory=dict)
     own: dict[str, str] = field(default_factory=dict)
+    values: dict[str, str] = field(default_factory=dict)
+    """Aliases of an earlier stage and their types."""
 
     def inner(self) -> Scope:
         """For a block inside."""
-        return Scope(dict(self.variables))
+        return Scope(dict(self.variables), values=self.values)
 
     def bind(self, name: str, kind: str) -> str:
         """A new variable of this block."""
@@ -240,6 +242,10 @@ class QueryMaker:
                     made.append(block)
         if self.chance(0.15):
             rng.shuffle(made)
+        for _ in range(rng.choice((0, 0, 0, 0, 1, 2)) if depth else 0):
+            block = self.make("last block", scope, depth - 1)
+            if block is not None:
+                made.append(block)
         return tuple(made)
 
     def condition(self, scope: Scope, depth: int = 2) -> tree.Expr | None:
@@ -256,13 +262,18 @@ class QueryMaker:
         self.used = Counter()
         scope = Scope()
         clauses = self.clauses(scope)
+        stages: list[tree.Stage] = []
+        while self.chance(0.12) and (made := self.make("stage", scope)) is not None:
+            stages.append(made[0])
+            scope = made[1]
         columns, order, _ = self.make("result", scope)
         limit = None
         if self.chance(0.25):
             count = self.rng.choice((0, 1, 2, 3, 5, 10))
             limit = self.required(count) if self.chance(0.3) else tree.Literal(count, "I64")
             self.used["limit"] += 1
-        return tree.Query(tuple(self.parameters), clauses, columns, order, limit)
+        query = tree.Query(tuple(self.parameters), clauses, columns, order, limit, stages=tuple(stages))
+        return self.make("finish", scope, query) or query if self.chance(0.3) else query
 
     def required(self, value: int) -> tree.Param:
         """A parameter that must be given."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
-from fractions import Fraction
 from typing import Any
 
 import duckdb
@@ -25,9 +23,8 @@ class Oracle:
         self.schema = schema
         self.tables = tables
         self.db = duckdb.connect(":memory:", config={"threads": 1})
-        self.db.create_function("exact_sum", exact_sum, ["DOUBLE[]"], "DOUBLE", null_handling="special")
-        self.db.create_function("exact_mean", exact_mean, ["DOUBLE[]"], "DOUBLE", null_handling="special")
-        self.db.create_function("exact_ratio", exact_ratio, ["HUGEINT", "BIGINT"], "DOUBLE", null_handling="special")
+        for name, function, arguments, result, nulls in sql.FUNCTIONS:
+            self.db.create_function(name, function, arguments, result, null_handling=nulls)
         for kind, rows in tables.items():
             self._fill(kind, [*rows.values()])
 
@@ -92,35 +89,84 @@ def statement(query: tree.Query, schema: Schema) -> str:
     """A query as one SQL statement."""
     ctx = Context(schema, {each.name: each for each in query.parameters})
     base = sql.select(query.clauses, ctx)
-    ties = [f'{bound.ref}."@id"' for bound in ctx.variables.values()]
-    ctx.aliases = {each.alias: each.expr for each in query.columns if each.alias}
-    columns = [each.expr for each in query.columns]
-    if any(aggregates(each) for each in columns):
-        base, ties = grouped(base, query, ctx)
-    wanted = ", ".join(expression(each, ctx) for each in columns)
-    order = [sort_key(each, ctx) for each in query.order] + [f"{each} ASC NULLS FIRST" for each in ties]
-    text = f"SELECT {wanted} FROM ({base}) AS matched"
-    text += f" ORDER BY {', '.join(order)}" if order else ""
-    return text + (f" LIMIT {expression(query.limit, ctx)}" if query.limit is not None else "")
+    for stage in query.stages:
+        base = next_stage(base, stage, ctx)
+    base, ties = prepared(base, query.columns, [each.expr for each in query.order], query.having, query.distinct, ctx)
+    text = f"SELECT {', '.join(expression(each.expr, ctx) for each in query.columns)} FROM ({base}) AS matched"
+    text += f" WHERE {expression(query.having, ctx)}" if query.having is not None else ""
+    return text + tail(query.order, ties, query.limit, query.offset, ctx)
 
 
-def grouped(base: str, query: tree.Query, ctx: Context) -> tuple[str, list[str]]:
-    """The groups, their keys and aggregates computed. Ties of groups are broken by the keys."""
-    places = [each.expr for each in query.columns] + [each.expr for each in query.order]
-    resolved = [resolve(each, ctx) for each in places]
-    keys = [resolve(each.expr, ctx) for each in query.columns if not aggregates(resolve(each.expr, ctx))]
+def next_stage(base: str, stage: tree.Stage, ctx: Context) -> str:
+    """The rows that `with` hands on, and what the next block makes of them. `ctx` knows just those afterwards."""
+    base, ties = prepared(base, stage.columns, [each.expr for each in stage.order], stage.where, False, ctx)
+    listed, variables, values, kept = [], {}, {}, []
+    for column in stage.columns:
+        name = column.alias or own_name(column.expr)
+        ref = ctx.fresh(name)
+        listed.append(f"{expression(column.expr, ctx)} AS {ref}")
+        if isinstance(column.expr, tree.Entity):
+            bound = ctx.variables[column.expr.var]
+            variables[name] = sql.Bound(ref, bound.kind, bound.nullable)
+            kept.append((name, f'{ref}."@id"'))
+        else:
+            values[name] = ref
+            kept.append((name, ref))
+    text = f"SELECT {', '.join(listed)} FROM ({base}) AS staged"
+    text += f" WHERE {expression(stage.where, ctx)}" if stage.where is not None else ""
+    text += tail(stage.order, ties, stage.limit, None, ctx)
+    ctx.variables, ctx.values, ctx.kept, ctx.computed, ctx.aliases = variables, values, kept, [], {}
+    return sql.select(stage.clauses, ctx, source=f"({text}) AS {ctx.fresh('stage')}")
+
+
+def tail(
+    order: tuple[tree.OrderKey, ...],
+    ties: list[str],
+    limit: tree.Expr | None,
+    offset: tree.Expr | None,
+    ctx: Context,
+) -> str:
+    """Order, limit and offset."""
+    keys = [sort_key(each, ctx) for each in order] + [f"{each} ASC NULLS FIRST" for each in ties]
+    text = f" ORDER BY {', '.join(keys)}" if keys else ""
+    text += f" LIMIT {expression(limit, ctx)}" if limit is not None else ""
+    return text + (f" OFFSET {expression(offset, ctx)}" if offset is not None else "")
+
+
+def prepared(
+    base: str,
+    columns: tuple[tree.Column, ...],
+    order: list[tree.Expr],
+    condition: tree.Expr | None,
+    distinct: bool,
+    ctx: Context,
+) -> tuple[str, list[str]]:
+    """The rows that columns are taken from, grouped where that is asked for, and what breaks ties among them."""
+    kept = [name for name, _ in ctx.kept]
+    ties = [text for _, text in ctx.kept]
+    for name, bound in ctx.variables.items():
+        if name not in kept:
+            ties.append(f'{bound.ref}."@id"')
+            if bound.kind.startswith("interface:"):
+                ties.append(f'{bound.ref}."@type"')
+    ctx.aliases = {each.alias: each.expr for each in columns if each.alias}
+    resolved = [resolve(each.expr, ctx) for each in columns]
+    if not distinct and not any(aggregates(each) for each in resolved):
+        return base, ties
+    ctx.row_order = ties
+    keys = [each for each in resolved if not aggregates(each)]
     found: list[tree.Expr] = []
-    for each in resolved:
+    for each in [*resolved, *(resolve(key, ctx) for key in order), *([condition] if condition else [])]:
         found.extend(one for one in aggregates(each) if one not in found)
     computed = [(expr, f'"g{at}"') for at, expr in enumerate([*keys, *found])]
     inside = ", ".join(f"{expression(expr, ctx)} AS {name}" for expr, name in computed)
     by = f" GROUP BY {', '.join(str(at + 1) for at in range(len(keys)))}" if keys else ""
     ctx.computed = computed
-    ties = [f'{name}."@id"' if ":" in expr.type else name for expr, name in computed[: len(keys)]]
     for name, bound in list(ctx.variables.items()):
         column = next((column for expr, column in computed if expr == tree.Entity(name, bound.kind)), None)
         if column is not None:
-            ctx.variables[name] = sql.Bound(column, bound.kind)
+            ctx.variables[name] = sql.Bound(column, bound.kind, bound.nullable)
+    ties = [f'{name}."@id"' if ":" in expr.type else name for expr, name in computed[: len(keys)]]
     return f"SELECT {inside} FROM ({base}) AS rows_of_groups{by}", ties
 
 
@@ -150,18 +196,3 @@ def aggregates(expr: Any) -> list[tree.Expr]:
     if isinstance(expr, tree.Expr):
         return [found for each in vars(expr).values() for found in aggregates(each)]
     return []
-
-
-def exact_sum(values: list[float] | None) -> float | None:
-    """The sum, rounded once."""
-    return None if not values else math.fsum(values)
-
-
-def exact_mean(values: list[float] | None) -> float | None:
-    """The mean, rounded once."""
-    return None if not values else float(sum(map(Fraction, values)) / len(values))
-
-
-def exact_ratio(total: int | None, count: int | None) -> float | None:
-    """A quotient of integers, rounded once."""
-    return None if total is None or not count else float(Fraction(total) / count)

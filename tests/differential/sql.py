@@ -8,12 +8,29 @@ from __future__ import annotations
 
 import datetime
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import singledispatch
 from typing import Any
 
 from tests.differential import tree
 from tests.differential.types import FLOATS, INTEGERS, NUMBERS, Schema, item_of
+
+FUNCTIONS: list[tuple[str, Callable[..., Any], list[str], str, str]] = []
+"""Functions in plain Python that DuckDB has not, or has in another meaning: name, function, types, how null is taken."""
+
+
+def duck(
+    name: str, arguments: list[str], result: str, *, nullable: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a Python function known to DuckDB. Unless it is `nullable`, a null argument gives null and is not seen."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        FUNCTIONS.append((name, function, arguments, result, "special" if nullable else "default"))
+        return function
+
+    return register
+
 
 SQL_TYPES = {
     "String": "VARCHAR",
@@ -48,6 +65,7 @@ class Bound:
 
     ref: str
     kind: str
+    nullable: bool = False
 
 
 @dataclass
@@ -62,6 +80,10 @@ class Context:
     """Aliases of an earlier stage: columns that are there already."""
     computed: list[tuple[tree.Expr, str]] = field(default_factory=list)
     """Expressions that a subquery has computed, such as group keys, and their columns."""
+    row_order: list[str] = field(default_factory=list)
+    """What the rows are sorted by where an aggregate collects them."""
+    kept: list[tuple[str, str]] = field(default_factory=list)
+    """What an earlier stage handed on: names, and what ties are broken by."""
     numbers: Any = field(default_factory=itertools.count)
 
     def inner(self) -> Context:
@@ -177,7 +199,9 @@ class Parts:
     ctx: Context
     tables: dict[str, str] = field(default_factory=dict)
     conditions: list[str] = field(default_factory=list)
-    later: list[tree.Clause] = field(default_factory=list)
+    beside: list[str] = field(default_factory=list)
+    more: list[str] = field(default_factory=list)
+    later: list[Callable[[Context], tuple[str, list[str]]]] = field(default_factory=list)
 
     def bind(self, name: str, kind: str) -> None:
         """Bind a variable unless it is bound already, here or around."""
@@ -281,7 +305,6 @@ def _(clause: tree.Where, parts: Parts) -> None:
 @condition.register
 def _(clause: tree.Block, parts: Parts) -> None:
     if clause.kind == "optional":
-        parts.later.append(clause)
         return
     inner = select(clause.clauses, parts.ctx.inner(), "1")
     parts.conditions.append(f"{'NOT ' if clause.kind == 'not' else ''}EXISTS ({inner})")
@@ -295,14 +318,33 @@ def member(item: str, item_type: str, items: str, items_type: str) -> str:
     return f"CASE WHEN {item} IS NULL OR {items} IS NULL THEN NULL ELSE {found} END"
 
 
-def select(clauses: tuple[tree.Clause, ...], ctx: Context, columns: str | None = None) -> str:
-    """The rows of a block. `ctx` learns its variables. Columns are the variables of the block, or what is given."""
+@singledispatch
+def joins(clause: Any, parts: Parts) -> None:
+    """Add what a clause joins to the rows of its block: `parts.beside` for all, `parts.later` one after the other."""
+
+
+def select(clauses: tuple[tree.Clause, ...], ctx: Context, columns: str | None = None, source: str = "") -> str:
+    """The rows of a block. `ctx` learns its variables. Columns are the variables of the block, or what is given.
+
+    `source` are the rows of an earlier stage that the block goes on from.
+    """
     parts = Parts(ctx)
+    before = [bound.ref for bound in ctx.variables.values()] + [*ctx.values.values()] if source else []
     for clause in clauses:
         binds(clause, parts)
     for clause in clauses:
+        joins(clause, parts)
+    for clause in clauses:
         condition(clause, parts)
-    wanted = columns or ", ".join(ctx.variables[name].ref for name in parts.tables) or "1"
-    tables = f" FROM {', '.join(parts.tables.values())}" if parts.tables else ""
-    where = f" WHERE {' AND '.join(parts.conditions)}" if parts.conditions else ""
-    return f"SELECT {wanted}{tables}{where}"
+    own = [*before, *(ctx.variables[name].ref for name in parts.tables), *parts.more]
+    tables = [*([source] if source else []), *parts.tables.values(), *parts.beside]
+    text = f"SELECT {', '.join(own) or '1'}"
+    text += f" FROM {', '.join(tables)}" if tables else ""
+    text += f" WHERE {' AND '.join(parts.conditions)}" if parts.conditions else ""
+    for inner, refs in (one(ctx) for one in parts.later):
+        text = (
+            f"SELECT {', '.join([*own, *refs]) or '1'} FROM ({text}) AS {ctx.fresh('rows')} "
+            f"LEFT JOIN LATERAL ({inner}) AS {ctx.fresh('optional')} ON TRUE"
+        )
+        own += refs
+    return text if columns is None else f"SELECT {columns} FROM ({text}) AS {ctx.fresh('rows')}"

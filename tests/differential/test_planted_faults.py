@@ -41,8 +41,8 @@ def test_a_difference_is_made_small_and_printed_as_a_program(monkeypatch):
         return frame if type(step).__name__ == "AntiStep" else step_as_it_is(run, step, frame)
 
     monkeypatch.setattr(execute, "_step", faulty)
-    small = shrink(first_difference(), 40)
-    assert len(small.query.clauses) <= 3
+    small = shrink(first_difference(), 15)
+    assert len(small.query.clauses) <= 4
     assert "not {" in script(small)
     namespace: dict[str, Any] = {}
     with pytest.raises(AssertionError):

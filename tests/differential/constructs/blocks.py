@@ -1,16 +1,114 @@
-"""Blocks inside a block: `not { … }` and its like."""
+"""Blocks inside a block: `not`, `exists`, `optional` and `either`."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from tests.differential import tree
 from tests.differential.making import QueryMaker, Scope, makes
+from tests.differential.printing import block as braces
+from tests.differential.printing import written
+from tests.differential.sql import Bound, Context, Parts, condition, joins, select
+
+
+@dataclass(frozen=True)
+class Either(tree.Clause):
+    """`either { … } or { … }`."""
+
+    arms: tuple[tuple[tree.Clause, ...], ...]
+
+
+@written.register
+def _(node: Either) -> str:
+    return "either " + " or ".join(braces(arm) for arm in node.arms)
+
+
+# --- what they mean
+
+
+@joins.register
+def _(clause: tree.Block, parts: Parts) -> None:
+    """`optional`: joined when the block is done, each one after those before it."""
+    if clause.kind != "optional":
+        return
+
+    def join(ctx: Context) -> tuple[str, list[str]]:
+        inner = ctx.inner()
+        text = select(clause.clauses, inner)
+        new = {name: bound for name, bound in inner.variables.items() if name not in ctx.variables}
+        ctx.variables.update({name: Bound(bound.ref, bound.kind, nullable=True) for name, bound in new.items()})
+        return text, [bound.ref for bound in new.values()]
+
+    parts.later.append(join)
+
+
+@joins.register
+def _(clause: Either, parts: Parts) -> None:
+    """The union of what the arms say of the variables that all of them bind; without any, one arm has to match."""
+    scopes = [parts.ctx.inner() for _ in clause.arms]
+    texts = [select(arm, scope) for arm, scope in zip(clause.arms, scopes, strict=True)]
+    every = [[name for name in scope.variables if name not in parts.ctx.variables] for scope in scopes]
+    shared = [name for name in every[0] if name[0] != "_" and all(name in names for names in every)]
+    if not shared:
+        tests = [f"EXISTS ({text})" for text in texts]
+        parts.conditions.append(f"({' OR '.join(tests)})")
+        return
+    refs = {name: parts.ctx.fresh(name) for name in shared}
+    arms = []
+    for text, scope in zip(texts, scopes, strict=True):
+        listed = ", ".join(f"{scope.variables[name].ref} AS {refs[name]}" for name in shared)
+        arms.append(f"SELECT {listed} FROM ({text}) AS {parts.ctx.fresh('arm')}")
+    parts.beside.append(f"LATERAL ({' UNION '.join(arms)}) AS {parts.ctx.fresh('either')}")
+    for name in shared:
+        parts.ctx.variables[name] = Bound(refs[name], scopes[0].variables[name].kind)
+        parts.more.append(refs[name])
+
+
+@condition.register
+def _(clause: Either, parts: Parts) -> None:
+    """Said already, as a join."""
+
+
+# --- how they are made
 
 
 @makes("block", 2)
 def not_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:
     return block("not", q, scope, depth)
+
+
+@makes("block", 1)
+def exists_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:
+    return block("exists", q, scope, depth)
+
+
+@makes("last block")
+def optional_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:
+    inner = scope.inner()
+    clauses = q.clauses(inner, 0 if q.chance(0.7) else depth)
+    if not clauses or not (mentioned(clauses) & set(scope.variables)):
+        return None
+    for name, kind in inner.own.items():
+        scope.bind(name, kind)
+    return tree.Block("optional", clauses)
+
+
+@makes("block", 1.5)
+def either_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:
+    scopes = [scope.inner() for _ in range(2 if q.chance(0.85) else 3)]
+    arms = tuple(q.clauses(each, 0 if q.chance(0.8) else depth) for each in scopes)
+    if not all(arm and mentioned(arm) & set(scope.variables) for arm in arms):
+        return None
+    shared = {name: kind for name, kind in scopes[0].own.items() if name[0] != "_"}
+    for each in scopes[1:]:
+        if any(name in each.own and each.own[name] != kind for name, kind in shared.items()):
+            return None
+        shared = {name: kind for name, kind in shared.items() if name in each.own}
+    for name, kind in shared.items():
+        scope.bind(name, kind)
+        q.used["either binds a variable"] += 1
+    return Either(arms)
 
 
 def block(kind: str, q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:

@@ -63,6 +63,9 @@ def order(q: QueryMaker, keys: list[tree.Expr]) -> tuple[tree.OrderKey, ...]:
 
 def column(q: QueryMaker, scope: Scope, name: str) -> tree.Column:
     """A property or an entity, with or without an alias."""
+    computed = q.make("column", scope) if q.chance(0.3) else None
+    if computed is not None:
+        return tree.Column(computed, name)
     prop = q.prop(scope, of=lambda each: each.type != "Vector")
     alias = name if q.chance(0.6) else None
     return tree.Column(entity(q, scope) if prop is None or q.chance(0.2) else prop, alias)
