@@ -38,6 +38,7 @@ OUTCOMES: Mapping[str, Outcome] = {
     "recovery_required": Outcome(503, "recovery_required", 5),
     "busy": Outcome(503, "unavailable", 5),
     "cancelled": Outcome(500, "cancelled", 1),
+    "timeout": Outcome(504, "timeout", 1),
     "history_gap": Outcome(404, "not_found", 1),
     "stale_cursor": Outcome(400, "bad_request", 1),
     "storage": Outcome(500, "internal", 1),
@@ -181,6 +182,12 @@ class Cancelled(OmniGraphError):
     """The caller cancelled the work; nothing was published."""
 
     kind = "cancelled"
+
+
+class QueryTimeout(OmniGraphError):
+    """A query did not finish within its `timeout`; nothing was changed."""
+
+    kind = "timeout"
 
 
 class HistoryGap(OmniGraphError):

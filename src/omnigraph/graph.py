@@ -121,10 +121,14 @@ class Graph(Maintenance):
         engine: str = "auto",
         cancel: CancelToken | None = None,
         memory_limit: int | None = None,
+        timeout: float | None = None,
         provider: EmbeddingProvider | None = None,
         **more: Any,
     ) -> Result:
-        """Run a read query on one snapshot. `name` picks one query of several; parameters may be keywords too."""
+        """Run a read query on one snapshot. `name` picks one query of several; parameters may be keywords too.
+
+        A query that is not done after `timeout` seconds stops with `QueryTimeout`.
+        """
         from omnigraph.read.result.result import Result
         from omnigraph.read.run import run_query
 
@@ -145,6 +149,7 @@ class Graph(Maintenance):
             values,
             cancel=cancel,
             memory_limit=memory_limit,
+            timeout=timeout,
             provider=provider,
         )
 

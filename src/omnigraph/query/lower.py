@@ -6,6 +6,7 @@
       Limit                                       when the query has a `limit`
         Sort                                      always; `keys` is empty without `order`
           GroupBy                                 when the return has an aggregate
+            Filter …                              for a bare ranking in `order`: rows with a score
             Rank / Fuse …                         one for each different ranking, named `$rank1`, `$rank2`, …
               AntiJoin …                          one for each `not` block, in text order
                 block                             Scan, Expand, Join, Filter
@@ -31,9 +32,10 @@ replaced by what they stand for. `GroupBy.keys` and `aggregates` have the names 
 are no result column of their own (sorted by only, or inside a comparison) are called `$aggregate1`, …
 
 **Sort.** `tie_break` names the variables in order of binding (edge variables and anonymous ones included), by whose
-ids ties are broken; over a `GroupBy` it names the key columns. Nulls are the smallest value. A `nearest` that is
-sorted ascending (which is what a bare one means) is preceded by the key `IsNull(score)`, so that rows without a vector
-come last. A bare `rrf` is sorted descending.
+ids ties are broken; over a `GroupBy` it names the key columns. Nulls are the smallest value. A bare ranking in `order`
+means best first among the rows that have a score: a `Filter` directly above the rankings keeps those, `nearest` is
+sorted ascending, `bm25` and `rrf` descending. A `nearest` that is sorted ascending by an alias or by `asc` is preceded
+by the key `IsNull(score)`, so that rows without a vector come last.
 
 **Mutations** are lists of statements; predicates look at the row through the variable `THIS`. `from`, `to` and `id`
 are properties `src`, `dst` and `id`.

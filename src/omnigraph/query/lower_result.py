@@ -18,6 +18,8 @@ def lower_result(tree: ir.Operator, result: CheckedResult, variables: tuple[str,
     ]
     order = [(key, rankings.replace(key.expr)) for key in result.order]
     tree = rankings.apply(tree)
+    for score in dict.fromkeys(expr for key, expr in order if _is_bare(key)):
+        tree = ir.Filter(tree, ir.IsNull(score, negated=True))
     if result.grouped:
         groups = _Groups(columns)
         keys = tuple(sort_key for key, expr in order for sort_key in _sort_keys(key, groups.after(expr)))
@@ -36,11 +38,16 @@ def lower_result(tree: ir.Operator, result: CheckedResult, variables: tuple[str,
     return ir.Project(tree, projected)
 
 
+def _is_bare(key: OrderedBy) -> bool:
+    """A ranking without a direction means best first, among the rows that have a score."""
+    return isinstance(key.expr, ir.Nearest | ir.Bm25 | ir.Rrf) and key.descending is None and key.direct
+
+
 def _sort_keys(key: OrderedBy, expr: ir.Expr) -> tuple[ir.SortKey, ...]:
+    if _is_bare(key):
+        return (ir.SortKey(expr, descending=not isinstance(key.expr, ir.Nearest)),)
     if isinstance(key.expr, ir.Nearest) and not key.descending:
         return (ir.SortKey(ir.IsNull(expr)), ir.SortKey(expr))
-    if isinstance(key.expr, ir.Rrf) and key.descending is None and key.direct:
-        return (ir.SortKey(expr, descending=True),)
     return (ir.SortKey(expr, bool(key.descending)),)
 
 

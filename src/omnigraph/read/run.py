@@ -7,6 +7,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from omnigraph.config import settings
 from omnigraph.embed.provider import EmbeddingProvider
 from omnigraph.errors import HistoryGap
@@ -21,7 +23,7 @@ from omnigraph.read.plan.statistics import Statistics
 from omnigraph.read.plan.steps import Plan
 from omnigraph.read.result.explain import Explanation, explain
 from omnigraph.read.result.result import BATCH_ROWS, Result
-from omnigraph.read.state.control import CancelToken, MemoryBudget
+from omnigraph.read.state.control import CancelToken, MemoryBudget, StopSign, memory_shortage
 from omnigraph.read.state.profile import Profile
 from omnigraph.read.state.run_state import Run
 from omnigraph.read.tables.arrow_types import result_schema
@@ -43,6 +45,7 @@ def run_query(
     *,
     cancel: CancelToken | None = None,
     memory_limit: int | None = None,
+    timeout: float | None = None,
     provider: EmbeddingProvider | None = None,
 ) -> Result:
     """Run a read on a snapshot. Every table it looks at is the one that the snapshot pins."""
@@ -53,7 +56,15 @@ def run_query(
     reader = StoredTables(store.tables, snapshot.tables, caches)
     try:
         return run_on(
-            reader, catalog, caches, compiled, params, cancel=cancel, memory_limit=memory_limit, provider=provider
+            reader,
+            catalog,
+            caches,
+            compiled,
+            params,
+            cancel=cancel,
+            memory_limit=memory_limit,
+            timeout=timeout,
+            provider=provider,
         )
     except TableNotFound as gone:
         commit_id = snapshot.head.graph_commit_id
@@ -74,6 +85,7 @@ def explain_query(
     analyze: bool = False,
     cancel: CancelToken | None = None,
     memory_limit: int | None = None,
+    timeout: float | None = None,
     provider: EmbeddingProvider | None = None,
 ) -> Explanation:
     """The plan of a read. With `analyze` the query is run, and the plan shows real row counts and times."""
@@ -85,7 +97,15 @@ def explain_query(
         plan, choices = _planned(reader, catalog, caches, compiled)
         return explain(plan, choices, None)
     result = run_on(
-        reader, catalog, caches, compiled, params, cancel=cancel, memory_limit=memory_limit, provider=provider
+        reader,
+        catalog,
+        caches,
+        compiled,
+        params,
+        cancel=cancel,
+        memory_limit=memory_limit,
+        timeout=timeout,
+        provider=provider,
     )
     found = result.explain()
     assert found is not None
@@ -101,9 +121,11 @@ def run_on(
     *,
     cancel: CancelToken | None = None,
     memory_limit: int | None = None,
+    timeout: float | None = None,
     provider: EmbeddingProvider | None = None,
 ) -> Result:
-    """Run a read over any tables."""
+    """Run a read over any tables. `timeout` is in seconds."""
+    stop = StopSign(cancel, timeout)
     parameters = bind_parameters(compiled.parameters, params or {})
     profile = Profile()
     started = time.perf_counter()
@@ -115,7 +137,7 @@ def run_on(
         caches=caches,
         parameters=parameters,
         now=datetime.datetime.now(datetime.UTC),
-        cancel=cancel or CancelToken(),
+        stop=stop,
         memory=MemoryBudget(memory_limit if memory_limit is not None else settings().query_memory),
         profile=profile,
         tables=plan.tables,
@@ -127,18 +149,26 @@ def run_on(
     for edge, choice in choices.edges.items():
         if choice.mode is TraversalMode.INDEXED:
             caches.spend(reader.state(edge), choice.indexed_cost)
-    return _result(run, plan, choices, catalog)
+    with memory_shortage(run.memory):
+        return _result(run, plan, choices, catalog)
 
 
 def _result(run: Run, plan: Plan, choices: Choices, catalog: Catalog) -> Result:
     frame = execute(run, plan)
     columns = plan.query.root.columns
     schema = result_schema(plan.query.columns, catalog)
+
+    def make_rows(start: int, stop: int) -> pa.RecordBatch:
+        with memory_shortage(run.memory):
+            rows = project(run, frame.slice(start, stop), columns, schema)
+            run.memory.expect("the rows of the result", rows.nbytes)
+            return rows
+
     result = Result(
         plan.query.columns,
         schema,
         frame.length,
-        lambda start, stop: project(run, frame.slice(start, stop), columns, schema),
+        make_rows,
         lambda: explain(plan, choices, run.profile),
     )
     if frame.length <= BATCH_ROWS:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 
+import pyarrow as pa
 import pytest
 
-from omnigraph.errors import Cancelled, ResourceLimit
+from omnigraph.errors import BadRequest, Cancelled, QueryTimeout, ResourceLimit
 from omnigraph.read.state.control import CancelToken
 from tests.read.asking import graph, person, run
 
@@ -21,6 +22,31 @@ def test_a_product_that_is_too_large_is_refused_before_it_is_made():
     assert caught.value.details["limit_value"] == 1_000_000
     assert "OMNIGRAPH_QUERY_MEMORY" in caught.value.message
     assert "more selective" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("order", "first"),
+    [
+        ("", [(0, 0), (0, 1), (0, 10)]),
+        ("order { $t.title desc }", [(0, 999), (1, 999), (10, 999)]),
+        ("order { $p.name desc, $t.title }", [(999, 0), (999, 1), (999, 10)]),
+        ("order { $p.active, $t.title desc }", [(0, 999), (1, 999), (10, 999)]),
+        ("order { $p.name = $t.title desc }", [(0, 0), (0, 1), (0, 10)]),
+    ],
+)
+def test_a_product_with_a_limit_stops_early(order, first):
+    text = f"match {{ $p: Person  $t: Team }} return {{ $p.name as p, $t.title as t }} {order} limit 3"
+    found = run(MANY, text, memory_limit=30_000_000)
+    assert [(row["p"], row["t"]) for row in found] == [(f"p{p}", f"t{t}") for p, t in first]
+
+
+def test_a_product_of_three_with_a_condition_and_a_limit_stops_early():
+    text = (
+        "match { $p: Person  $t: Team  $q: Person  $q.name > $p.name  not { $p memberOf $t } } "
+        "return { $p.name as p, $t.title as t, $q.name as q } limit 2"
+    )
+    found = run(MANY, text, memory_limit=60_000_000)
+    assert [tuple(row.values()) for row in found] == [("p0", "t0", "p1"), ("p0", "t0", "p10")]
 
 
 @pytest.mark.parametrize("mode", ["csr", "indexed"])
@@ -61,3 +87,39 @@ def test_a_query_is_cancelled_from_another_thread():
 
     with pytest.raises(Cancelled):
         run_until_cancelled()
+
+
+def test_a_query_stops_when_its_time_is_over():
+    names = [f"p{n}" for n in range(400)]
+    dense = graph([person(name) for name in names], [(a, b) for a in names[:60] for b in names])
+    text = "match { $a: Person  $a knows $b  $b knows $c  $c knows $d } return { count($a) as n }"
+    with pytest.raises(QueryTimeout, match=r"within 0\.001 s") as caught:
+        run(dense, text, "csr", timeout=0.001)
+    assert caught.value.details["timeout"] == 0.001
+    assert run(MANY, "match { $p: Person } return { count($p) as n }", timeout=60).scalar() == 2000
+    with pytest.raises(BadRequest, match="more than 0"):
+        run(MANY, PRODUCT, timeout=0)
+
+
+def test_texts_count_by_their_bytes():
+    names = [f"p{n}" for n in range(200)]
+    long = graph([person(name, bio=name * 10_000) for name in names], [(name, "p0") for name in names])
+    for text in (
+        "match { $p: Person  $p knows $q  $q.bio < $p.bio } return { count($p) as n }",
+        "match { $p: Person } return { $p.bio as b, count($p) as n }",
+        "match { $p: Person } return { $p.bio } order { $p.age }",
+    ):
+        with pytest.raises(ResourceLimit):
+            run(long, text, memory_limit=1_000_000)
+
+
+def test_what_the_machine_refuses_is_a_limit_too(monkeypatch):
+    from omnigraph.read.operators import execute
+
+    def refuse(*_: object) -> None:
+        raise pa.lib.ArrowMemoryError("malloc of size 8 failed")
+
+    monkeypatch.setattr(execute, "_run_steps", refuse)
+    with pytest.raises(ResourceLimit, match="no memory left") as caught:
+        run(MANY, PRODUCT)
+    assert caught.value.details["limit"] == "machine_memory"

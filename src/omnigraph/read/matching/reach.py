@@ -91,7 +91,7 @@ class Csr:
         else:
             size = len(self.topology.source_ids)
             run = self.run
-            at, targets = breadth_first(adjacency, vertices, size, min_hops, max_hops, run.cancel, run.memory)
+            at, targets = breadth_first(adjacency, vertices, size, min_hops, max_hops, run.stop, run.memory)
         if known is not None:
             at = known[at]
         if self.far.code_of is None:
@@ -174,7 +174,7 @@ class Indexed:
         fetched = np.sort(sources)
         found: list[Codes] = []
         for hop in range(1, max_hops + 1):
-            self.run.cancel.check()
+            self.run.stop.check()
             fresh = np.setdiff1d(frontier, fetched)
             if len(fresh):
                 more_near, more_far, _ = self._edges_of(fresh, by_edge=False)

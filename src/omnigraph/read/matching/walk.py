@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from omnigraph.read.codes.arrays import Codes
-from omnigraph.read.state.control import CancelToken, MemoryBudget
+from omnigraph.read.state.control import MemoryBudget, StopSign
 from omnigraph.read.tables.topology import Adjacency
 
 CELLS = 1 << 25
@@ -22,7 +22,7 @@ def breadth_first(
     size: int,
     min_hops: int,
     max_hops: int,
-    cancel: CancelToken,
+    stop: StopSign,
     memory: MemoryBudget,
 ) -> tuple[Codes, Codes]:
     """(index of the source, vertex) for every vertex within the bounds, each pair once. Sources are distinct."""
@@ -31,7 +31,7 @@ def breadth_first(
     found: list[Codes] = []
     held = 0
     for start in range(0, len(sources), turn):
-        cancel.check()
+        stop.check()
         part = sources[start : start + turn]
         for keys in _walk(adjacency, part, size, min_hops, max_hops, visited, memory):
             found.append(keys + start * size)

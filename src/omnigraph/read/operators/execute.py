@@ -6,9 +6,9 @@ import time
 
 from omnigraph.errors import BadRequest
 from omnigraph.query import ir
-from omnigraph.query.predicates import leaves
 from omnigraph.read.matching import expand, join, scan
 from omnigraph.read.operators import group, sort
+from omnigraph.read.operators.product import first_rows, product_of
 from omnigraph.read.plan.steps import (
     AntiStep,
     CheckStep,
@@ -23,15 +23,14 @@ from omnigraph.read.plan.steps import (
 from omnigraph.read.search import ranking
 from omnigraph.read.state.frame import UNIT, Frame
 from omnigraph.read.state.run_state import Run
+from omnigraph.schema.types import EntityType
 
 
 def execute(run: Run, plan: Plan) -> Frame:
     """The rows of a plan in their order, ready to be projected."""
     started = time.perf_counter()
     limit = _limit(run, plan)
-    frame = Frame(0) if limit == 0 else _run_steps(run, plan.steps, UNIT)
-    if limit == 0:
-        frame = _empty(plan)
+    frame = _empty(plan) if limit == 0 else _block(run, plan, limit)
     top = _top(plan, limit)
     for operator in plan.upper:
         with run.profile.step(operator) as record:
@@ -40,6 +39,30 @@ def execute(run: Run, plan: Plan) -> Frame:
     run.profile.total_seconds = time.perf_counter() - started
     run.profile.result_rows = frame.length
     run.profile.peak_bytes = run.memory.peak
+    return frame
+
+
+def _block(run: Run, plan: Plan, limit: int | None) -> Frame:
+    """The rows of the block; those of a product with a limit as far as they are wanted."""
+    product = product_of(plan.steps)
+    match plan.upper:
+        case (ir.Sort(keys=keys, tie_break=tie_break), ir.Limit(), *_) if product is not None and limit is not None:
+            pass
+        case _:
+            return _run_steps(run, plan.steps, UNIT)
+    every_key = [*keys, *(ir.SortKey(ir.Entity(var, EntityType(plan.tables[var]))) for var in tie_break)]
+    parts = [_run_steps(run, product.first, UNIT)]
+    parts += [_run_steps(run, step.steps, UNIT) for step in product.others]
+    with run.profile.step(product.others[-1]) as record:
+        made = 0
+
+        def kept(frame: Frame) -> Frame:
+            nonlocal made
+            made += frame.length
+            return _run_steps(run, product.conditions, frame)
+
+        frame = first_rows(run, parts, every_key, limit, kept)
+        record.rows += made
     return frame
 
 
@@ -103,19 +126,16 @@ def _limit(run: Run, plan: Plan) -> int | None:
 
 def _top(plan: Plan, limit: int | None) -> int | None:
     """How many of the nearest rows are wanted, when a query asks for nothing but the nearest rows."""
-    ranks = [operator for operator in plan.upper if isinstance(operator, ir.Rank | ir.Fuse)]
-    sorts = [operator for operator in plan.upper if isinstance(operator, ir.Sort)]
-    grouped = any(isinstance(operator, ir.GroupBy | ir.Filter) for operator in plan.upper)
-    if limit is None or grouped or len(ranks) != 1 or len(sorts) != 1 or not isinstance(ranks[0], ir.Rank):
-        return None
-    keys = sorts[0].keys
-    column = ranks[0].column
-    wanted = (ir.IsNull, ir.ColumnRef)
-    if len(keys) < 2 or any(key.descending for key in keys[:2]) or not isinstance(keys[1].expr, ir.ColumnRef):
-        return None
-    if not isinstance(keys[0].expr, wanted) or any(leaf != keys[1].expr for leaf in leaves(keys[0].expr)):
-        return None
-    return limit if keys[1].expr.name == column else None
+    match plan.upper:
+        case (
+            ir.Rank(column=name),
+            ir.Filter(predicate=ir.IsNull(item=ir.ColumnRef(name=kept), negated=True)),
+            ir.Sort(keys=(ir.SortKey(expr=ir.ColumnRef(name=first), descending=False), *_)),
+            *_,
+        ) if name == kept == first:
+            return limit
+        case _:
+            return None
 
 
 def _empty(plan: Plan) -> Frame:

@@ -25,7 +25,7 @@ def sort(run: Run, frame: Frame, operator: ir.Sort, limit: int | None) -> Frame:
     """The rows in their total order, or the first `limit` of them."""
     if frame.length < 2:
         return frame
-    keys = [_key(run, frame, key) for key in operator.keys]
+    keys = [key_codes(run, frame, key) for key in operator.keys]
     if limit is not None and keys and limit < frame.length // 4:
         candidates = first_places(keys[0], limit)
         frame, keys = frame.take(candidates), [key[candidates] for key in keys]
@@ -36,7 +36,8 @@ def sort(run: Run, frame: Frame, operator: ir.Sort, limit: int | None) -> Frame:
     return frame if order is None else frame.take(order)
 
 
-def _key(run: Run, frame: Frame, key: ir.SortKey) -> Codes:
+def key_codes(run: Run, frame: Frame, key: ir.SortKey) -> Codes:
+    """Integers that sort as a key says."""
     if isinstance(key.expr, ir.ColumnRef):
         codes = column_order(run, frame, key.expr.name)
     elif isinstance(key.expr, ir.Entity):

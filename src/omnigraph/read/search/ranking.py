@@ -112,7 +112,7 @@ def _distances(run: Run, ranking: ir.Nearest, codes: Codes, vector: npt.NDArray[
         return cosine_distances(column, vector).astype(np.float64)
     parts = []
     for batch in run.reader.batches(ranking.table_key, [ranking.property]):
-        run.cancel.check()
+        run.stop.check()
         parts.append(cosine_distances(batch.column(0), vector))
     return np.concatenate(parts).astype(np.float64)[rows]
 
@@ -178,6 +178,11 @@ def query_vector(run: Run, ranking: ir.Nearest) -> npt.NDArray[np.float32] | Non
     if vector.shape != (ranking.dim,):
         raise BadRequest(
             f"nearest() on `{ranking.property}` needs a vector of {ranking.dim} numbers and got {vector.size}"
+        )
+    if not vector.any():
+        raise BadRequest(
+            f"nearest() on `{ranking.property}` got a vector of zeros, which points nowhere, so nothing is near it; "
+            "pass a vector with a number other than 0"
         )
     return vector
 

@@ -1,10 +1,13 @@
-"""What a running query answers to: somebody who cancels it, and the memory it may hold."""
+"""What a running query answers to: somebody who cancels it, the time it may take, and the memory it may hold."""
 
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from omnigraph.errors import Cancelled, ResourceLimit
+from omnigraph.errors import BadRequest, Cancelled, QueryTimeout, ResourceLimit
 
 
 class CancelToken:
@@ -26,6 +29,29 @@ class CancelToken:
         """Stop here if somebody has asked."""
         if self._event.is_set():
             raise Cancelled("the query was cancelled; nothing was changed")
+
+
+class StopSign:
+    """What a query looks at between its steps: whether it was cancelled, and whether its time is over."""
+
+    def __init__(self, token: CancelToken | None = None, timeout: float | None = None) -> None:
+        """`timeout` is in seconds from now."""
+        if timeout is not None and not timeout > 0:
+            raise BadRequest(f"timeout must be more than 0 seconds and is {timeout}")
+        self._token = token
+        self._timeout = timeout
+        self._end = None if timeout is None else time.monotonic() + timeout
+
+    def check(self) -> None:
+        """Stop here with `Cancelled` or `QueryTimeout` if it is time to."""
+        if self._token is not None:
+            self._token.check()
+        if self._end is not None and time.monotonic() > self._end:
+            raise QueryTimeout(
+                f"the query did not finish within {self._timeout:g} s; make the match more selective, add a limit, or "
+                "give it more time",
+                timeout=self._timeout,
+            )
 
 
 class MemoryBudget:
@@ -54,6 +80,20 @@ class MemoryBudget:
                 needed=total,
                 purpose=purpose,
             )
+
+
+@contextmanager
+def memory_shortage(memory: MemoryBudget) -> Iterator[None]:
+    """What the machine itself refuses (Arrow and NumPy raise `MemoryError`) is a limit that was reached, too."""
+    try:
+        yield
+    except MemoryError as shortage:
+        raise ResourceLimit(
+            f"the machine has no memory left for this query, which holds about {_megabytes(memory.peak)} already; "
+            "make the match more selective, add a limit, or run it where there is more memory",
+            limit="machine_memory",
+            needed=memory.peak,
+        ) from shortage
 
 
 def _megabytes(size: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from omnigraph.read.codes.arrays import Codes, Mask
@@ -66,6 +67,11 @@ class Frame:
         }
         bindings = {var: codes[start:stop] for var, codes in self.bindings.items()}
         return Frame(stop - start, bindings, columns)
+
+    def append(self, other: Frame) -> Frame:
+        """These rows, then those of a frame with the same variables and no computed columns."""
+        bindings = {var: np.concatenate([codes, other.bindings[var]]) for var, codes in self.bindings.items()}
+        return Frame(self.length + other.length, bindings)
 
     def bind(self, var: str, codes: Codes) -> Frame:
         """With one more variable."""

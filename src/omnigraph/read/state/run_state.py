@@ -13,7 +13,7 @@ from omnigraph.embed.provider import EmbeddingProvider
 from omnigraph.query import ir
 from omnigraph.query.predicates import bound, leaves
 from omnigraph.read.codes.arrays import Mask
-from omnigraph.read.state.control import CancelToken, MemoryBudget
+from omnigraph.read.state.control import MemoryBudget, StopSign
 from omnigraph.read.state.frame import EntityCodes, Frame
 from omnigraph.read.state.profile import Profile
 from omnigraph.read.state.spaces import EdgeRowSpace, GrowingSpace, SortedSpace, Space
@@ -33,7 +33,7 @@ class Run:
     caches: ReadCaches
     parameters: Mapping[str, Any]
     now: datetime.datetime
-    cancel: CancelToken
+    stop: StopSign
     memory: MemoryBudget
     profile: Profile
     tables: Mapping[str, str]
@@ -105,11 +105,12 @@ class Run:
             names = [prop.name for prop in props]
             values = self.space_of(var).columns(frame.bindings[var], names)
             columns.update(zip(props, values, strict=True))
+        self.memory.expect("the values of properties", sum(column.nbytes for column in columns.values()))
         return columns
 
     def hold(self, frame: Frame) -> Frame:
         """Note the memory that the bindings take now."""
-        self.cancel.check()
+        self.stop.check()
         self.memory.hold("bindings", frame.nbytes)
         return frame
 
