@@ -51,6 +51,7 @@ class Scope:
     own: dict[str, str] = field(default_factory=dict)
     values: dict[str, str] = field(default_factory=dict)
     """Aliases of an earlier stage and their types."""
+    paths: list[str] = field(default_factory=list)
 
     def inner(self) -> Scope:
         """For a block inside."""
@@ -165,13 +166,18 @@ class QueryMaker:
     # --- blocks
 
     def edges_of(self, kind: str) -> list[EdgeType]:
-        """The edge types that touch a node type."""
-        return [each for each in self.schema.edges if kind in (f"node:{each.source}", f"node:{each.target}")]
+        """The edge types that touch a node type, or one that an interface stands for."""
+        kinds = self.schema.members(kind)
+        return [each for each in self.schema.edges if {f"node:{each.source}", f"node:{each.target}"} & {*kinds}]
 
     def bind(self, scope: Scope) -> tree.Bind:
         """A node by its type, with values now and then."""
         kinds = [f"node:{each.name}" for each in self.schema.nodes]
         filled = [kind for kind in kinds if self.tables[kind]]
+        wide = [f"interface:{each.name}" for each in self.schema.interfaces]
+        if wide and self.schema.members(wide[0]) and self.chance(0.3):
+            kinds, filled = wide, wide
+            self.used["interface"] += 1
         kind = self.rng.choice(filled if filled and self.chance(0.97) else kinds)
         var = scope.bind(self.fresh(scope), kind)
         return tree.Bind(var, kind, self.inline(var, scope) if self.chance(0.12) else ())
@@ -198,16 +204,17 @@ class QueryMaker:
 
     def hop(self, scope: Scope) -> tree.Hop | None:
         """A traversal that hangs on something bound."""
-        nodes = [name for name, kind in scope.variables.items() if kind.startswith("node:") and name[0] != "_"]
+        nodes = [name for name, kind in scope.variables.items() if not kind.startswith("edge:") and name[0] != "_"]
         starts = [(name, edge) for name in nodes for edge in self.edges_of(scope.variables[name])]
         if not starts:
             return None
         own = [each for each in starts if each[0] in scope.own]
         start, edge = self.rng.choice(own if own and self.chance(0.6) else starts)
         ends = (f"node:{edge.source}", f"node:{edge.target}")
-        forward = self.chance(0.5) if ends[0] == ends[1] else scope.variables[start] == ends[0]
+        mine = self.schema.members(scope.variables[start])
+        forward = self.chance(0.5) if ends[0] in mine and ends[1] in mine else ends[0] in mine
         other_kind = ends[1] if forward else ends[0]
-        known = [name for name in nodes if scope.variables[name] == other_kind]
+        known = [name for name in nodes if other_kind in self.schema.members(scope.variables[name])]
         other = self.rng.choice(known) if known and self.chance(0.35) else None
         if other is None:
             other = scope.bind(self.fresh(scope), other_kind)
@@ -228,8 +235,9 @@ class QueryMaker:
         if self.chance(0.1) and len(scope.own) < 4:
             made.append(self.bind(scope))
         if self.chance(0.08):
-            again = rng.choice([name for name in scope.variables if scope.variables[name].startswith("node:")])
-            if not again.startswith("_"):
+            nodes = [name for name in scope.named() if scope.variables[name].startswith("node:")]
+            if nodes:
+                again = rng.choice(nodes)
                 made.append(tree.Bind(again, scope.variables[again], self.inline(again, scope)))
         for _ in range(rng.choice((0, 1, 1, 2)) if made else 1):
             condition = self.condition(scope)

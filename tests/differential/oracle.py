@@ -182,7 +182,7 @@ def sort_key(key: tree.OrderKey, ctx: Context) -> str:
 
 def resolve(expr: tree.Expr, ctx: Context) -> tree.Expr:
     """The expression an alias stands for."""
-    return resolve(ctx.aliases[expr.name], ctx) if isinstance(expr, tree.Alias) else expr
+    return ctx.aliases[expr.name] if isinstance(expr, tree.Alias) and expr.name in ctx.aliases else expr
 
 
 def aggregates(expr: Any) -> list[tree.Expr]:

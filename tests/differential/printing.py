@@ -82,12 +82,24 @@ def _(node: tree.Bind) -> str:
 
 
 @written.register
+def _(node: tree.EdgeProp) -> str:
+    return node.name
+
+
+@written.register
+def _(node: tree.PathPart) -> str:
+    return f"{node.part}(${node.path})"
+
+
+@written.register
 def _(node: tree.Hop) -> str:
-    name = node.edge[0].lower() + node.edge[1:]
+    name = "*" if node.any_edge else "|".join(each[0].lower() + each[1:] for each in (node.edge, *node.others))
     bounds = f"{{{node.low},{node.high}}}" if node.bounded else ""
+    bounds += f"[{written(node.walk)}]" if node.walk is not None else ""
     binding = f"{variable(node.edge_var)}:" if node.edge_var else ""
     middle = f"<{name}>{bounds}" if node.undirected else f"{name}{bounds}"
-    return f"{variable(node.source)} {binding}{middle} {variable(node.target)}"
+    path = f" as ${node.path}" if node.path else ""
+    return f"{variable(node.source)} {binding}{middle} {variable(node.target)}{path}"
 
 
 @written.register

@@ -17,7 +17,7 @@ from tests.differential import tree
 from tests.differential.types import FLOATS, INTEGERS, NUMBERS, Schema, item_of
 
 FUNCTIONS: list[tuple[str, Callable[..., Any], list[str], str, str]] = []
-"""Functions in plain Python that DuckDB has not, or has in another meaning: name, function, types, how null is taken."""
+"""Functions in plain Python that DuckDB has not, or not so: name, function, types, how null is taken."""
 
 
 def duck(
@@ -82,13 +82,17 @@ class Context:
     """Expressions that a subquery has computed, such as group keys, and their columns."""
     row_order: list[str] = field(default_factory=list)
     """What the rows are sorted by where an aggregate collects them."""
+    paths: dict[str, str] = field(default_factory=dict)
+    """How SQL names the paths."""
+    edge: str = ""
+    """The edge that the condition of a traversal looks at."""
     kept: list[tuple[str, str]] = field(default_factory=list)
     """What an earlier stage handed on: names, and what ties are broken by."""
     numbers: Any = field(default_factory=itertools.count)
 
     def inner(self) -> Context:
         """For a block inside: it sees all that is bound here and keeps its own to itself."""
-        return replace(self, variables=dict(self.variables), values=dict(self.values))
+        return replace(self, variables=dict(self.variables), values=dict(self.values), paths=dict(self.paths))
 
     def fresh(self, name: str) -> str:
         """A name that nothing else in the query has."""
@@ -144,15 +148,25 @@ def _(node: tree.Prop, ctx: Context) -> str:
 
 
 @meaning.register
+def _(node: tree.EdgeProp, ctx: Context) -> str:
+    return f"{ctx.edge}.{quoted(node.name)}"
+
+
+@meaning.register
+def _(node: tree.PathPart, ctx: Context) -> str:
+    return f"{ctx.paths[node.path]}.{'d' if node.part == 'hops' else node.part}"
+
+
+@meaning.register
 def _(node: tree.Entity, ctx: Context) -> str:
     return ctx.variables[node.var].ref
 
 
 @meaning.register
 def _(node: tree.Alias, ctx: Context) -> str:
-    if node.name in ctx.values:
-        return ctx.values[node.name]
-    return expression(ctx.aliases[node.name], ctx)
+    if node.name in ctx.aliases:
+        return expression(ctx.aliases[node.name], ctx)
+    return ctx.values[node.name]
 
 
 def _own_name(name: str) -> str:
@@ -208,16 +222,22 @@ class Parts:
         if name not in self.ctx.variables:
             ref = self.ctx.fresh(name)
             self.ctx.variables[name] = Bound(ref, kind)
-            self.tables[name] = f"{table(kind)} AS {ref}"
+            self.tables[name] = f"{table(kind, self.ctx.schema)} AS {ref}"
 
     def id_of(self, name: str) -> str:
         """The id of a bound variable."""
         return f'{self.ctx.variables[name].ref}."@id"'
 
 
-def table(kind: str) -> str:
-    """The table of a node type, an edge type or an interface."""
-    return quoted(kind)
+def table(kind: str, schema: Schema) -> str:
+    """The table of a node or edge type; of an interface or of several edge types, their rows with what they share."""
+    kinds = schema.members(kind)
+    if kinds == (kind,):
+        return quoted(kind)
+    own = ["@id", "@type", *(["@src", "@dst"] if kind.startswith("edge:") else [])]
+    names = [*own, *(each.name for each in schema.properties(kind))]
+    columns = ", ".join(map(quoted, names))
+    return f"({' UNION ALL '.join(f'SELECT {columns} FROM {quoted(each)}' for each in kinds)})"
 
 
 @singledispatch
@@ -235,7 +255,9 @@ def _(clause: tree.Hop, parts: Parts) -> None:
     edge = parts.ctx.schema.edge(clause.edge)
     parts.bind(clause.source, f"node:{edge.source}")
     if clause.edge_var is not None:
-        parts.bind(clause.edge_var, f"edge:{clause.edge}")
+        parts.bind(clause.edge_var, f"edge:{'|'.join((clause.edge, *clause.others))}")
+    if clause.path is not None:
+        parts.ctx.paths[clause.path] = parts.ctx.fresh(clause.path)
     parts.bind(clause.target, f"node:{edge.target}")
 
 
@@ -260,40 +282,92 @@ def _(clause: tree.Bind, parts: Parts) -> None:
 
 @condition.register
 def _(clause: tree.Hop, parts: Parts) -> None:
-    source, target = parts.id_of(clause.source), parts.id_of(clause.target)
     if clause.edge_var is not None:
         edge = parts.ctx.variables[clause.edge_var].ref
-        parts.conditions.append(_connects(edge, source, target, clause.undirected))
-    elif clause.high == 1:
-        edge = parts.ctx.fresh("hop")
-        found = _connects(edge, source, target, clause.undirected)
-        parts.conditions.append(f"EXISTS (SELECT 1 FROM {table('edge:' + clause.edge)} AS {edge} WHERE {found})")
+        parts.conditions.append(_some_edge(clause, parts, edge, typed=bool(clause.others)))
+        return
+    if clause.high == 1 and clause.path is None:
+        tests = []
+        for name in (clause.edge, *clause.others):
+            edge = parts.ctx.fresh("hop")
+            found = _one_edge(clause, parts, name, edge)
+            tests.append(f"EXISTS (SELECT 1 FROM {quoted('edge:' + name)} AS {edge} WHERE {found})")
+        parts.conditions.append(f"({' OR '.join(tests)})")
+        return
+    pair = parts.ctx.paths[clause.path] if clause.path else parts.ctx.fresh("pair")
+    source, target = (_typed_id(parts.ctx.variables[name]) for name in (clause.source, clause.target))
+    fits = f"{pair}.s = {source} AND {pair}.t = {target} AND {pair}.d BETWEEN {clause.low} AND {clause.high}"
+    if clause.path:
+        parts.beside.append(f"({_walks(clause, parts.ctx)}) AS {pair}")
+        parts.more.append(pair)
+        parts.conditions.append(fits)
     else:
-        walks = _walks(clause)
-        pair = parts.ctx.fresh("pair")
-        parts.conditions.append(
-            f"EXISTS (SELECT 1 FROM ({walks}) AS {pair} WHERE {pair}.s = {source} AND {pair}.t = {target} "
-            f"AND {pair}.d BETWEEN {clause.low} AND {clause.high})"
+        parts.conditions.append(f"EXISTS (SELECT 1 FROM ({_walks(clause, parts.ctx)}) AS {pair} WHERE {fits})")
+
+
+def _typed_id(bound: Bound) -> str:
+    """Ids of different types may be equal; nodes are told apart by both."""
+    return f'({bound.ref}."@type" || \':\' || {bound.ref}."@id")'
+
+
+def _some_edge(clause: tree.Hop, parts: Parts, edge: str, *, typed: bool) -> str:
+    tests = []
+    for name in (clause.edge, *clause.others):
+        kind = f"{edge}.\"@type\" = '{name}' AND " if typed else ""
+        tests.append(f"({kind}{_one_edge(clause, parts, name, edge)})")
+    return f"({' OR '.join(tests)})"
+
+
+def _one_edge(clause: tree.Hop, parts: Parts, name: str, edge: str) -> str:
+    """An edge of one type connects the ends and satisfies the condition of the traversal."""
+    type_ = parts.ctx.schema.edge(name)
+    ways = [(clause.source, clause.target), *([(clause.target, clause.source)] if clause.undirected else [])]
+    found = []
+    for source, target in ways:
+        tests = [f'{edge}."@src" = {parts.id_of(source)}', f'{edge}."@dst" = {parts.id_of(target)}']
+        for end, wanted in ((source, type_.source), (target, type_.target)):
+            bound = parts.ctx.variables[end]
+            if bound.kind != f"node:{wanted}":
+                tests.append(f"{bound.ref}.\"@type\" = '{wanted}'")
+        found.append(f"({' AND '.join(tests)})")
+    text = f"({' OR '.join(found)})"
+    if clause.walk is not None:
+        text += f" AND {expression(clause.walk, replace(parts.ctx, edge=edge))}"
+    return text
+
+
+def _walks(clause: tree.Hop, ctx: Context) -> str:
+    """Pairs with their distance: the length of the shortest walk. Back to the start there is only a self-loop.
+
+    With a path, the least of the shortest walks: by the ids of its nodes, then by those of its edges.
+    """
+    steps = []
+    for name in (clause.edge, *clause.others):
+        type_ = ctx.schema.edge(name)
+        edge = ctx.fresh("step")
+        where = f" WHERE {expression(clause.walk, replace(ctx, edge=edge))}" if clause.walk is not None else ""
+        forth = f"'{type_.source}:' || {edge}.\"@src\"", f"'{type_.target}:' || {edge}.\"@dst\""
+        for one, other in [forth, *([forth[::-1]] if clause.undirected else [])]:
+            steps.append(
+                f'SELECT {one} AS s, {other} AS t, {edge}."@id" AS e FROM {quoted("edge:" + name)} AS {edge}{where}'
+            )
+    step = f"step AS ({' UNION '.join(steps)})"
+    if clause.path is None:
+        return (
+            f"WITH RECURSIVE {step}, walk(s, t, d) AS (SELECT s, t, 1 FROM step UNION "
+            f"SELECT walk.s, step.t, walk.d + 1 FROM walk, step WHERE walk.t = step.s AND walk.d < {clause.high}) "
+            f"SELECT s, t, min(d) AS d FROM walk WHERE s <> t OR d = 1 GROUP BY s, t"
         )
-
-
-def _connects(edge: str, source: str, target: str, undirected: bool) -> str:
-    forward = f'({edge}."@src" = {source} AND {edge}."@dst" = {target})'
-    backward = f'({edge}."@src" = {target} AND {edge}."@dst" = {source})'
-    return f"({forward} OR {backward})" if undirected else forward
-
-
-def _walks(clause: tree.Hop) -> str:
-    """Pairs with their distance: the length of the shortest walk. Back to the start there is only a self-loop."""
-    name = table("edge:" + clause.edge)
-    steps = f'SELECT "@src" AS s, "@dst" AS t FROM {name}'
-    if clause.undirected:
-        steps += f' UNION SELECT "@dst", "@src" FROM {name}'
+    id_of = "substr({0}, position(':' IN {0}) + 1)".format
     return (
-        f"WITH RECURSIVE step AS ({steps}), "
-        f"walk(s, t, d) AS (SELECT s, t, 1 FROM step UNION "
-        f"SELECT walk.s, step.t, walk.d + 1 FROM walk, step WHERE walk.t = step.s AND walk.d < {clause.high}) "
-        f"SELECT s, t, min(d) AS d FROM walk WHERE s <> t OR d = 1 GROUP BY s, t"
+        f"SELECT s, t, least.d AS d, least.nodes AS nodes, least.edges AS edges FROM ("
+        f"WITH RECURSIVE {step}, walk(s, t, d, nodes, edges) AS ("
+        f"SELECT s, t, 1, [{id_of('s')}, {id_of('t')}], [e] FROM step UNION "
+        f"SELECT walk.s, step.t, walk.d + 1, list_append(walk.nodes, {id_of('step.t')}), "
+        f"list_append(walk.edges, step.e) "
+        f"FROM walk, step WHERE walk.t = step.s AND walk.d < {clause.high}) "
+        f"SELECT s, t, min({{'d': d, 'nodes': nodes, 'edges': edges}}) AS least FROM walk "
+        f"WHERE s <> t OR d = 1 GROUP BY s, t)"
     )
 
 

@@ -46,6 +46,27 @@ class Prop(Expr):
 
 
 @dataclass(frozen=True)
+class EdgeProp(Expr):
+    """A property of the edges of a walk, by its bare name, in the condition of a traversal."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class PathPart(Expr):
+    """`hops($path)`, `nodes($path)` or `edges($path)`."""
+
+    path: str
+    part: str
+
+    @property
+    def type(self) -> str:  # type: ignore[override]
+        """A number, or a list of ids."""
+        return "I64" if self.part == "hops" else "[String]"
+
+
+@dataclass(frozen=True)
 class Entity(Expr):
     """`$x`; the type is `node:…` or `edge:…`."""
 
@@ -82,6 +103,13 @@ class Hop(Clause):
     undirected: bool = False
     edge_var: str | None = None
     bounded: bool = False
+    others: tuple[str, ...] = ()
+    """Further edge types that a hop may take, between the same ends."""
+    any_edge: bool = False
+    """Written `*`: `edge` and `others` are all that fit."""
+    walk: Expr | None = None
+    """What every edge of the walk satisfies; `EdgeProp` are its properties."""
+    path: str | None = None
 
 
 @dataclass(frozen=True)

@@ -100,14 +100,18 @@ class Schema:
         return next(each for each in self.edges if each.name == name)
 
     def properties(self, kind: str) -> tuple[Property, ...]:
-        """What a variable of that kind has."""
-        return self.find(kind).properties
+        """What a variable of that kind has: of several edge types, the properties that all of them have."""
+        if "|" not in kind:
+            return self.find(kind).properties
+        every = [self.find(each).properties for each in self.members(kind)]
+        alike = [{(prop.name, prop.type, prop.choices) for prop in each} for each in every]
+        return tuple(prop for prop in every[0] if all((prop.name, prop.type, prop.choices) in each for each in alike))
 
     def members(self, kind: str) -> tuple[str, ...]:
         """The node or edge types whose rows a variable of that kind ranges over."""
-        if not kind.startswith("interface:"):
-            return (kind,)
-        name = kind.split(":")[1]
+        group, name = kind.split(":")
+        if group != "interface":
+            return tuple(f"{group}:{each}" for each in name.split("|"))
         return tuple(f"node:{node.name}" for node in self.nodes if name in node.implements)
 
     def text(self) -> str:

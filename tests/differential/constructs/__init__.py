@@ -3,6 +3,6 @@
 Importing this package makes them all known.
 """
 
-from tests.differential.constructs import aggregates, blocks, conditions, hops, results, staging, values
+from tests.differential.constructs import aggregates, blocks, conditions, details, hops, results, staging, values, walks
 
-__all__ = ["aggregates", "blocks", "conditions", "hops", "results", "staging", "values"]
+__all__ = ["aggregates", "blocks", "conditions", "details", "hops", "results", "staging", "values", "walks"]

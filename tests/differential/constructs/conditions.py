@@ -134,7 +134,9 @@ def operand(node: tree.Expr) -> str:
 def _(node: Compare, ctx: Context) -> str:
     left, right = expression(node.left, ctx), expression(node.right, ctx)
     if ":" in node.left.type:
-        return f'({left}."@id" {node.operator} {right}."@id")'
+        names = ("@id", "@type") if len(ctx.schema.members(node.left.type)) > 1 else ("@id",)
+        same = " AND ".join(f'{left}."{name}" = {right}."{name}"' for name in names)
+        return f"({same})" if node.operator == "=" else f"(NOT ({same}))"
     return compared(node.operator, left, node.left.type, right, node.right.type)
 
 

@@ -12,7 +12,7 @@ DIRECTIONS = ("", "asc", "desc", "desc")
 
 @makes("result", 2)
 def plain_result(q: QueryMaker, scope: Scope) -> Result | None:
-    own = Scope(scope.own, scope.own)
+    own = Scope(scope.own, scope.own, paths=scope.paths, values=scope.values)
     if not own.named():
         return None
     columns = [column(q, own, f"c{number}") for number in range(q.rng.randint(1, 4))]
@@ -33,7 +33,7 @@ def plain_result(q: QueryMaker, scope: Scope) -> Result | None:
 
 @makes("result", 1)
 def groups(q: QueryMaker, scope: Scope) -> Result | None:
-    own = Scope(scope.own, scope.own)
+    own = Scope(scope.own, scope.own, paths=scope.paths, values=scope.values)
     if not own.named():
         return None
     columns = [column(q, own, f"k{number}") for number in range(q.rng.choice((0, 1, 1, 1, 2)))]

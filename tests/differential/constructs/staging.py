@@ -9,7 +9,7 @@ from tests.differential.constructs.aggregates import Aggregate
 from tests.differential.constructs.conditions import OPERATORS, Compare
 from tests.differential.making import QueryMaker, Scope, makes
 from tests.differential.oracle import aggregates
-from tests.differential.types import NUMBERS, SINGLE
+from tests.differential.types import NUMBERS, SINGLE, family
 
 
 @makes("finish")
@@ -74,3 +74,24 @@ def with_stage(q: QueryMaker, scope: Scope) -> tuple[tree.Stage, Scope] | None:
     after.values = {"n": last.expr.type} if last.alias else {}
     clauses = q.clauses(after, 1)
     return tree.Stage(tuple(columns), where, order, limit, clauses), after
+
+
+@makes("condition", 2)
+def value_of_a_stage(q: QueryMaker, scope: Scope) -> tree.Expr | None:
+    """What an earlier stage computed, compared with a property."""
+    if not scope.values:
+        return None
+    name, type_ = q.rng.choice(list(scope.values.items()))
+    prop = q.prop(scope, of=lambda each: each.type in SINGLE and family(each.type) == family(type_))
+    ordered = type_ not in ("enum", "Bool")
+    if prop is None or prop.type == "enum":
+        return None
+    return Compare(q.rng.choice(OPERATORS if ordered else OPERATORS[:2]), prop, tree.Alias(name, type_))
+
+
+@makes("column", 2)
+def value_of_a_stage_as_column(q: QueryMaker, scope: Scope) -> tree.Expr | None:
+    if not scope.values:
+        return None
+    name, type_ = q.rng.choice(list(scope.values.items()))
+    return tree.Alias(name, type_)
