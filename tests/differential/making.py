@@ -52,6 +52,8 @@ class Scope:
     values: dict[str, str] = field(default_factory=dict)
     """Aliases of an earlier stage and their types."""
     paths: list[str] = field(default_factory=list)
+    inside: set[str] = field(default_factory=set)
+    """Names that blocks inside have given a meaning of their own."""
 
     def inner(self) -> Scope:
         """For a block inside."""
@@ -256,10 +258,12 @@ class QueryMaker:
                 made.append(block)
         return tuple(made)
 
-    def condition(self, scope: Scope, depth: int = 2) -> tree.Expr | None:
-        """A Boolean."""
+    def condition(self, scope: Scope, depth: int = 2, *, inside: bool = False) -> tree.Expr | None:
+        """A Boolean. `inside`: under `or` or `not`, or as a value."""
         if depth and self.chance(0.3):
             return self.make("joined condition", scope, depth - 1)
+        if not inside and self.chance(0.06):
+            return self.make("whole condition", scope) or self.make("condition", scope)
         return self.make("condition", scope)
 
     # --- queries

@@ -23,6 +23,7 @@ class Oracle:
         self.schema = schema
         self.tables = tables
         self.db = duckdb.connect(":memory:", config={"threads": 1})
+        self.db.execute("PRAGMA disable_optimizer")  # nothing clever between the words and the rows
         for name, function, arguments, result, nulls in sql.FUNCTIONS:
             self.db.create_function(name, function, arguments, result, null_handling=nulls)
         for kind, rows in tables.items():
@@ -93,7 +94,9 @@ def statement(query: tree.Query, schema: Schema) -> str:
         base = next_stage(base, stage, ctx)
     base, ties = prepared(base, query.columns, [each.expr for each in query.order], query.having, query.distinct, ctx)
     text = f"SELECT {', '.join(expression(each.expr, ctx) for each in query.columns)} FROM ({base}) AS matched"
-    text += f" WHERE {expression(query.having, ctx)}" if query.having is not None else ""
+    ranked = [f"{expression(e.expr, ctx)} IS NOT NULL" for e in query.order if getattr(e.expr, "ranking", False)]
+    having = [expression(query.having, ctx)] if query.having is not None else []
+    text += f" WHERE {' AND '.join([*ranked, *having])}" if ranked or having else ""
     return text + tail(query.order, ties, query.limit, query.offset, ctx)
 
 

@@ -3,6 +3,28 @@
 Importing this package makes them all known.
 """
 
-from tests.differential.constructs import aggregates, blocks, conditions, details, hops, results, staging, values, walks
+from tests.differential.constructs import (
+    aggregates,
+    blocks,
+    conditions,
+    details,
+    hops,
+    results,
+    searching,
+    staging,
+    values,
+    walks,
+)
 
-__all__ = ["aggregates", "blocks", "conditions", "details", "hops", "results", "staging", "values", "walks"]
+__all__ = [
+    "aggregates",
+    "blocks",
+    "conditions",
+    "details",
+    "hops",
+    "results",
+    "searching",
+    "staging",
+    "values",
+    "walks",
+]

@@ -105,6 +105,10 @@ def either_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:
         if any(name in each.own and each.own[name] != kind for name, kind in shared.items()):
             return None
         shared = {name: kind for name, kind in shared.items() if name in each.own}
+    if scope.inside & set(shared):
+        return None
+    for each in scopes:
+        scope.inside |= set(each.own) | each.inside
     for name, kind in shared.items():
         scope.bind(name, kind)
         q.used["either binds a variable"] += 1
@@ -117,6 +121,7 @@ def block(kind: str, q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | N
     clauses = q.clauses(inner, depth)
     if not clauses or not (mentioned(clauses) & set(scope.variables)):
         return None
+    scope.inside |= set(inner.own) | inner.inside
     if len(clauses) > 1:
         q.used[f"{kind} with several clauses"] += 1
     return tree.Block(kind, clauses)

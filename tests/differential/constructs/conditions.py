@@ -277,12 +277,12 @@ def unlike_numbers(q: QueryMaker, scope: Scope) -> tree.Expr | None:
 
 @makes("joined condition", 2)
 def and_or(q: QueryMaker, scope: Scope, depth: int) -> tree.Expr | None:
-    items = [q.condition(scope, depth) for _ in range(2 if q.chance(0.8) else 3)]
+    items = [q.condition(scope, depth, inside=True) for _ in range(2 if q.chance(0.8) else 3)]
     found = tuple(each for each in items if each is not None)
     return Joined("or" if q.chance(0.65) else "and", found) if len(found) > 1 else None
 
 
 @makes("joined condition", 1)
 def negation(q: QueryMaker, scope: Scope, depth: int) -> tree.Expr | None:
-    item = q.condition(scope, depth)
+    item = q.condition(scope, depth, inside=True)
     return None if item is None else Not(item)

@@ -16,7 +16,7 @@ def plain_result(q: QueryMaker, scope: Scope) -> Result | None:
     if not own.named():
         return None
     columns = [column(q, own, f"c{number}") for number in range(q.rng.randint(1, 4))]
-    if q.chance(0.15) and (flag := q.condition(own, 1)) is not None:
+    if q.chance(0.15) and (flag := q.condition(own, 1, inside=True)) is not None:
         columns.append(tree.Column(flag, "flag"))
         q.used["comparison as a column"] += 1
     keys: list[tree.Expr] = []
