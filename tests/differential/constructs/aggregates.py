@@ -126,7 +126,7 @@ def sum_numbers(q: QueryMaker, scope: Scope) -> tree.Expr | None:
 
 @makes("aggregate", 1.5)
 def mean_of_numbers(q: QueryMaker, scope: Scope) -> tree.Expr | None:
-    prop = q.prop(scope, of=lambda each: each.type in NUMBERS)
+    prop = q.prop(scope, of=lambda each: each.type in ("I32", "U32", "F32"))
     return None if prop is None else Aggregate("avg", prop)
 
 
