@@ -230,7 +230,7 @@ class QueryMaker:
         made: list[tree.Clause] = []
         if not inside:
             made.append(self.bind(scope))
-        for _ in range(rng.choice((0, 1, 1, 1, 2, 2, 3)) if not inside else rng.choice((1, 1, 2))):
+        for _ in range(rng.choice((0, 1, 1, 1, 2, 2, 3)) if not inside else rng.choice((0, 1, 1, 1, 1, 1, 2, 2, 2))):
             hop = self.hop(scope)
             if hop is not None:
                 made.append(hop)
@@ -245,6 +245,10 @@ class QueryMaker:
             condition = self.condition(scope)
             if condition is not None:
                 made.append(tree.Where(condition))
+        if made and self.chance(0.04):
+            made.append(rng.choice(made))  # said twice, meant once
+            if isinstance(made[-1], tree.Hop) and (made[-1].edge_var or made[-1].path):
+                made.pop()
         if depth:
             for _ in range(rng.choice((0, 0, 0, 1, 2)) if not inside else rng.choice((0, 0, 0, 1))):
                 block = self.make("block", scope, depth - 1)

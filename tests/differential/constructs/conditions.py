@@ -260,7 +260,7 @@ def in_list(q: QueryMaker, scope: Scope) -> tree.Expr | None:
         return None
     pool = q.there(prop, scope) or list(values_of(prop.type))
     chosen = [q.rng.choice(pool) for _ in range(q.rng.randint(1, 3))]
-    if prop.type not in ("enum", "Bool", "DateTime") and q.chance(0.3):
+    if prop.type not in ("enum", "Bool") and q.chance(0.3):
         return Member(q.parameter(tuple(chosen), f"[{prop.type}]"), prop, True)
     return InList(prop, tuple(tree.Literal(value, prop.type) for value in chosen))
 

@@ -86,3 +86,39 @@ def own_field_as_column(q: QueryMaker, scope: Scope) -> tree.Expr | None:
         return None
     fields = ["@id", "@type", *(["@src", "@dst"] if scope.variables[name].startswith("edge:") else [])]
     return tree.Prop(name, q.rng.choice(fields), "String")
+
+
+@dataclass(frozen=True)
+class Now(tree.Expr):
+    """`now()`: later than every moment of the rows."""
+
+    type: str = "DateTime"
+
+
+@written.register
+def _(node: Now) -> str:
+    return "now()"
+
+
+@meaning.register
+def _(node: Now, ctx: Context) -> str:
+    return "TIMESTAMP '2100-01-01'"
+
+
+@makes("condition", 0.3)
+def compare_with_now(q: QueryMaker, scope: Scope) -> tree.Expr | None:
+    prop = q.prop(scope, of=lambda each: each.type == "DateTime")
+    return None if prop is None else Compare(q.rng.choice(OPERATORS), prop, Now())
+
+
+@makes("condition", 0.3)
+def constants_compared(q: QueryMaker, scope: Scope) -> tree.Expr | None:
+    """A condition that looks at no row."""
+    value = q.rng.choice((0, 1))
+    return Compare(q.rng.choice(OPERATORS), q.parameter(value, "I64"), tree.Literal(q.rng.choice((0, 1)), "I64"))
+
+
+@makes("column", 0.3)
+def constant_column(q: QueryMaker, scope: Scope) -> tree.Expr | None:
+    value, type_ = q.rng.choice(((1, "I64"), ("x", "String"), (True, "Bool"), (0.5, "F64")))
+    return q.constant(value, type_)
