@@ -22,8 +22,12 @@ def variable(name: str) -> str:
 
 
 def block(clauses: tuple[tree.Clause, ...]) -> str:
-    """Clauses between braces."""
-    return "{ " + "\n  ".join(written(each) for each in clauses) + " }"
+    """Clauses between braces; a comma before one that starts with a sign, which would go on with the one before."""
+    text = ""
+    for each in clauses:
+        one = written(each)
+        text += ("," if text and one[0] in "-[" else "") + ("\n  " if text else "") + one
+    return "{ " + text + " }"
 
 
 def literal(value: Any) -> str:
@@ -82,7 +86,7 @@ def _(node: tree.Bind) -> str:
 
 
 @written.register
-def _(node: tree.EdgeProp) -> str:
+def _(node: tree.Bare) -> str:
     return node.name
 
 

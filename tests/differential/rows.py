@@ -83,7 +83,7 @@ class World:
                 for row in step.rows:
                     tables[row.kind][row.id] = row
             elif isinstance(step, Delete):
-                _delete(self.schema, tables, step)
+                without(self.schema, tables, step.kind, step.id)
         return tables
 
     def then(self, *steps: Step) -> World:
@@ -91,14 +91,15 @@ class World:
         return replace(self, steps=(*self.steps, *steps))
 
 
-def _delete(schema: Schema, tables: Tables, step: Delete) -> None:
-    if tables[step.kind].pop(step.id, None) is None or step.kind.startswith("edge:"):
+def without(schema: Schema, tables: Tables, kind: str, id_: str) -> None:
+    """Take a row out, of a node also the edges that touch it."""
+    if tables[kind].pop(id_, None) is None or kind.startswith("edge:"):
         return
-    name = step.kind.split(":")[1]
+    name = kind.split(":")[1]
     for edge in schema.edges:
         table = tables[f"edge:{edge.name}"]
         for row in list(table.values()):
-            if (edge.source == name and row.src == step.id) or (edge.target == name and row.dst == step.id):
+            if (edge.source == name and row.src == id_) or (edge.target == name and row.dst == id_):
                 del table[row.id]
 
 

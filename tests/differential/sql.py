@@ -84,8 +84,8 @@ class Context:
     """What the rows are sorted by where an aggregate collects them."""
     paths: dict[str, str] = field(default_factory=dict)
     """How SQL names the paths."""
-    edge: str = ""
-    """The edge that the condition of a traversal looks at."""
+    row: str = ""
+    """The row that bare names are properties of."""
     kept: list[tuple[str, str]] = field(default_factory=list)
     """What an earlier stage handed on: names, and what ties are broken by."""
     numbers: Any = field(default_factory=itertools.count)
@@ -148,8 +148,8 @@ def _(node: tree.Prop, ctx: Context) -> str:
 
 
 @meaning.register
-def _(node: tree.EdgeProp, ctx: Context) -> str:
-    return f"{ctx.edge}.{quoted(node.name)}"
+def _(node: tree.Bare, ctx: Context) -> str:
+    return f"{ctx.row}.{quoted(_own_name(node.name))}"
 
 
 @meaning.register
@@ -332,7 +332,7 @@ def _one_edge(clause: tree.Hop, parts: Parts, name: str, edge: str) -> str:
         found.append(f"({' AND '.join(tests)})")
     text = f"({' OR '.join(found)})"
     if clause.walk is not None:
-        text += f" AND {expression(clause.walk, replace(parts.ctx, edge=edge))}"
+        text += f" AND {expression(clause.walk, replace(parts.ctx, row=edge))}"
     return text
 
 
@@ -345,7 +345,7 @@ def _walks(clause: tree.Hop, ctx: Context) -> str:
     for name in (clause.edge, *clause.others):
         type_ = ctx.schema.edge(name)
         edge = ctx.fresh("step")
-        where = f" WHERE {expression(clause.walk, replace(ctx, edge=edge))}" if clause.walk is not None else ""
+        where = f" WHERE {expression(clause.walk, replace(ctx, row=edge))}" if clause.walk is not None else ""
         forth = f"'{type_.source}:' || {edge}.\"@src\"", f"'{type_.target}:' || {edge}.\"@dst\""
         for one, other in [forth, *([forth[::-1]] if clause.undirected else [])]:
             steps.append(

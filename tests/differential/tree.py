@@ -46,8 +46,8 @@ class Prop(Expr):
 
 
 @dataclass(frozen=True)
-class EdgeProp(Expr):
-    """A property of the edges of a walk, by its bare name, in the condition of a traversal."""
+class Bare(Expr):
+    """A property by its bare name: of the edges of a walk, or of the row that a mutation looks at."""
 
     name: str
     type: str
@@ -108,7 +108,7 @@ class Hop(Clause):
     any_edge: bool = False
     """Written `*`: `edge` and `others` are all that fit."""
     walk: Expr | None = None
-    """What every edge of the walk satisfies; `EdgeProp` are its properties."""
+    """What every edge of the walk satisfies; `Bare` are its properties."""
     path: str | None = None
 
 

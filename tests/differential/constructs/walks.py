@@ -48,7 +48,7 @@ def walk_condition(q: QueryMaker, scope: Scope, source: str, edge: EdgeType, tar
     if not properties:
         return None
     prop = q.rng.choice(properties)
-    bare = tree.EdgeProp(prop.name, prop.type)
+    bare = tree.Bare(prop.name, prop.type)
     if prop.nullable and q.chance(0.3):
         test: tree.Expr = IsNull(bare, negated=q.chance(0.6))
     else:
