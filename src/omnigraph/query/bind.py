@@ -35,6 +35,9 @@ def bind_parameters(parameters: Sequence[ir.Parameter], values: Mapping[str, Any
             raise BadRequest(f"unknown parameter `${name}`; {hint}", parameter=name)
     bound: dict[str, Any] = {}
     for name, parameter in declared.items():
+        if name not in given and parameter.default is not None:
+            bound[name] = parameter.default.value
+            continue
         value = given.get(name)
         if value is None:
             if not parameter.nullable:
@@ -59,13 +62,22 @@ def bind_parameters(parameters: Sequence[ir.Parameter], values: Mapping[str, Any
 
 def limit_count(limit: ir.Limit, params: Mapping[str, Any]) -> int:
     """How many rows a `limit` lets through. Raises `BadRequest` when its parameter is negative."""
-    count = limit.count
+    assert limit.count is not None
+    return _row_number(limit.count, params, "a limit")
+
+
+def offset_count(limit: ir.Limit, params: Mapping[str, Any]) -> int:
+    """How many rows an `offset` leaves out, 0 without one. Raises `BadRequest` when its parameter is negative."""
+    return 0 if limit.offset is None else _row_number(limit.offset, params, "an offset")
+
+
+def _row_number(count: ir.Expr, params: Mapping[str, Any], what: str) -> int:
     if isinstance(count, ir.Literal):
         return int(count.value)
     assert isinstance(count, ir.Param)
     value = params[count.name]
     if value is None or value < 0:
-        raise BadRequest(f"parameter `${count.name}` is a limit and must not be {value}", parameter=count.name)
+        raise BadRequest(f"parameter `${count.name}` is {what} and must not be {value}", parameter=count.name)
     return int(value)
 
 
@@ -75,8 +87,10 @@ def _declared_words(declared: Mapping[str, ir.Parameter]) -> str:
     return "the query has " + ", ".join(f"`${name}`" for name in declared)
 
 
-def _convert(value: Any, type_: ValueType) -> Any:
+def _convert(value: Any, type_: ValueType | ir.RowsType) -> Any:
     match type_:
+        case ir.RowsType():
+            return _rows(value)
         case VectorType(dim):
             return _vector(value, dim)
         case ListType(item):
@@ -89,6 +103,21 @@ def _convert(value: Any, type_: ValueType) -> Any:
             return _scalar(value, scalar)
         case _:
             raise _Unfit(f"{type_} is no type of a parameter")
+
+
+MAX_ROWS = 1_000_000
+"""Rows in one parameter; more are a load."""
+
+
+def _rows(value: Any) -> tuple[dict[str, Any], ...]:
+    """Rows as objects; what is in them is checked when they are written, like the rows of a load."""
+    rows = _sequence(value, "a list of objects")
+    if len(rows) > MAX_ROWS:
+        raise _Unfit(f"{len(rows)} rows are more than {MAX_ROWS}; load them instead")
+    for index, row in enumerate(rows):
+        if not isinstance(row, Mapping) or not all(isinstance(name, str) for name in row):
+            raise _Unfit(f"row {index} must be an object, and is {_show(row)}")
+    return tuple(dict(row) for row in rows)
 
 
 def _item(value: Any, index: int, item: Scalar) -> Any:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from omnigraph.query import ir
 from omnigraph.query.check.results import CheckedResult, OrderedBy, has_aggregate
+from omnigraph.query.ir.walk import rebuild
 from omnigraph.query.typing import F64, is_nullable, type_of
 
 
@@ -101,26 +101,3 @@ class _Groups:
             self._columns[expr] = ir.ColumnRef(column.name, column.type, column.nullable)
             return self._columns[expr]
         return rebuild(expr, self.after)
-
-
-def rebuild(expr: ir.Expr, change: Callable[[ir.Expr], ir.Expr]) -> ir.Expr:
-    """The expression with the expressions directly inside it changed."""
-    match expr:
-        case ir.Compare(op, left, right):
-            return ir.Compare(op, change(left), change(right))
-        case ir.Contains(haystack, needle):
-            return ir.Contains(change(haystack), change(needle))
-        case ir.StartsWith(text, prefix):
-            return ir.StartsWith(change(text), change(prefix))
-        case ir.In(item, items):
-            return ir.In(change(item), change(items))
-        case ir.IsNull(item, negated):
-            return ir.IsNull(change(item), negated)
-        case ir.And(items):
-            return ir.And(tuple(change(each) for each in items))
-        case ir.Or(items):
-            return ir.Or(tuple(change(each) for each in items))
-        case ir.Not(item):
-            return ir.Not(change(item))
-        case _:
-            return expr

@@ -7,8 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from omnigraph.query import ir
-from omnigraph.query.lower_result import rebuild
+from omnigraph.query.ir.walk import leaves, rebuild, searches_in
+from omnigraph.query.typing import can_fail
 from omnigraph.schema.types import Scalar, ScalarType
+
+__all__ = ["bound", "can_fail", "conjuncts", "leaves", "searches_in"]
 
 
 def bound(expr: ir.Expr, parameters: Mapping[str, Any], now: datetime.datetime) -> ir.Expr:
@@ -18,40 +21,26 @@ def bound(expr: ir.Expr, parameters: Mapping[str, Any], now: datetime.datetime) 
             return ir.Literal(parameters.get(name), type_)
         case ir.Now():
             return ir.Literal(now, ScalarType(Scalar.DATETIME))
+        case ir.Aggregate(function, arg, distinct, source):
+            return ir.Aggregate(function, bound(arg, parameters, now), distinct, source)
         case _:
             return rebuild(expr, lambda part: bound(part, parameters, now))
 
 
 def conjuncts(predicate: ir.Expr) -> Iterator[ir.Expr]:
-    """The parts of a conjunction. A row passes all of them exactly when it passes the whole."""
-    if isinstance(predicate, ir.And):
-        for item in predicate.items:
-            yield from conjuncts(item)
-    else:
+    """The parts of a conjunction. A row passes all of them exactly when it passes the whole.
+
+    A conjunction with a part that can fail stays whole from the first such part on: what stands before such a part
+    guards it.
+    """
+    if not isinstance(predicate, ir.And):
         yield predicate
-
-
-def leaves(expr: ir.Expr) -> Iterator[ir.Expr]:
-    """The parts of an expression that have no parts of their own to evaluate, searches included."""
-    match expr:
-        case ir.Compare(left=left, right=right):
-            yield from leaves(left)
-            yield from leaves(right)
-        case ir.IsNull(item=item) | ir.Not(item=item):
-            yield from leaves(item)
-        case ir.Contains(haystack=first, needle=second) | ir.StartsWith(text=first, prefix=second):
-            yield from leaves(first)
-            yield from leaves(second)
-        case ir.In(item=item, items=items):
-            yield from leaves(item)
-            yield from leaves(items)
-        case ir.And(items=parts) | ir.Or(items=parts):
-            for part in parts:
-                yield from leaves(part)
-        case ir.Rrf(first=one, second=two):
-            yield one
-            yield two
-        case ir.Aggregate(arg=arg):
-            yield arg
-        case _:
-            yield expr
+        return
+    items = predicate.items
+    for index, item in enumerate(items):
+        if can_fail(item):
+            rest = items[index:]
+            guarded = items if index else rest
+            yield ir.And(guarded) if len(guarded) > 1 else guarded[0]
+            return
+        yield from conjuncts(item)

@@ -1,46 +1,84 @@
-"""The type of an IR expression, and whether it can be null."""
+"""The type of an IR expression, whether it can be null, and whether it can fail."""
 
 from __future__ import annotations
 
 from omnigraph.query import ir
-from omnigraph.schema.types import INTEGERS, Scalar, ScalarType, ValueType
+from omnigraph.query.functions.table import FUNCTIONS
+from omnigraph.query.functions.types import (
+    BLOB,
+    BOOL,
+    DATE,
+    DATETIME,
+    F64,
+    I64,
+    STRING,
+    U64,
+    arithmetic_type,
+    unified,
+)
+from omnigraph.query.ir.walk import children, variables_of
+from omnigraph.schema.types import EnumType, ListType, Scalar, ScalarType, ValueType
 
-BOOL = ScalarType(Scalar.BOOL)
-STRING = ScalarType(Scalar.STRING)
-I64 = ScalarType(Scalar.I64)
-U64 = ScalarType(Scalar.U64)
-F64 = ScalarType(Scalar.F64)
-DATE = ScalarType(Scalar.DATE)
-DATETIME = ScalarType(Scalar.DATETIME)
-BLOB = ScalarType(Scalar.BLOB)
+__all__ = [
+    "BLOB",
+    "BOOL",
+    "DATE",
+    "DATETIME",
+    "F64",
+    "I64",
+    "STRING",
+    "U64",
+    "aggregate_type",
+    "arithmetic_type",
+    "can_fail",
+    "children",
+    "is_nullable",
+    "type_of",
+    "unified",
+    "variables_of",
+]
+
+_SMALL = frozenset({Scalar.I32, Scalar.U32})
 
 
 def type_of(expr: ir.Expr) -> ValueType | None:
     """The type of the value. None only for the literal `null`, which has none."""
     match expr:
-        case ir.Literal() | ir.Param() | ir.Prop() | ir.Entity() | ir.ColumnRef():
+        case ir.Literal() | ir.Param() | ir.Prop() | ir.Entity() | ir.ColumnRef() | ir.PathValue():
+            return expr.type
+        case ir.Arithmetic() | ir.Negate() | ir.Shift() | ir.Case() | ir.ListOf() | ir.Index() | ir.Call():
             return expr.type
         case ir.Now():
             return DATETIME
+        case ir.TypeOf():
+            return STRING
         case ir.Nearest() | ir.Bm25() | ir.Rrf():
             return F64
-        case ir.Aggregate(ir.AggregateFunction.COUNT):
-            return I64
-        case ir.Aggregate(ir.AggregateFunction.AVG):
-            return F64
-        case ir.Aggregate(ir.AggregateFunction.SUM, arg):
-            return sum_type(type_of(arg))
-        case ir.Aggregate():
-            return expr.arg.type
+        case ir.Aggregate(function, arg):
+            return aggregate_type(function, type_of(arg))
         case _:
             return BOOL
 
 
-def sum_type(type_: ValueType | None) -> ValueType:
-    """What a sum of values is: integers are added exactly, in 64 bits of their own kind."""
-    if not isinstance(type_, ScalarType) or type_.scalar not in INTEGERS:
-        return F64
-    return U64 if type_.scalar in (Scalar.U32, Scalar.U64) else I64
+def aggregate_type(function: ir.AggregateFunction, argument: ValueType | None) -> ValueType | None:
+    """The type of an aggregate over values of a type."""
+    match function:
+        case ir.AggregateFunction.COUNT:
+            return I64
+        case ir.AggregateFunction.SUM:
+            return None if argument is None else arithmetic_type(argument)
+        case ir.AggregateFunction.AVG | ir.AggregateFunction.MEDIAN | ir.AggregateFunction.STDDEV:
+            return F64
+        case ir.AggregateFunction.COLLECT:
+            return None if argument is None else _list_of(argument)
+        case _:
+            return argument
+
+
+def _list_of(item: ValueType) -> ValueType | None:
+    if isinstance(item, EnumType):
+        return ListType(Scalar.STRING)
+    return ListType(item.scalar) if isinstance(item, ScalarType) else None
 
 
 def is_nullable(expr: ir.Expr) -> bool:
@@ -48,49 +86,44 @@ def is_nullable(expr: ir.Expr) -> bool:
     match expr:
         case ir.Literal():
             return expr.value is None
-        case ir.Param() | ir.Prop() | ir.ColumnRef():
+        case ir.Param() | ir.Prop() | ir.ColumnRef() | ir.Entity() | ir.TypeOf() | ir.PathValue() | ir.Call():
             return expr.nullable
-        case ir.Compare(_, left, right) | ir.Contains(left, right) | ir.StartsWith(left, right) | ir.In(left, right):
-            return is_nullable(left) or is_nullable(right)
-        case ir.And(items) | ir.Or(items):
-            return any(is_nullable(item) for item in items)
-        case ir.Not(item):
-            return is_nullable(item)
+        case ir.Case(branches, otherwise):
+            return is_nullable(otherwise) or any(is_nullable(value) for _, value in branches)
+        case ir.IsNull() | ir.Now():
+            return False
         case ir.Aggregate(function):
-            return function is not ir.AggregateFunction.COUNT
-        case ir.Nearest() | ir.Bm25() | ir.Rrf():
+            return function not in {ir.AggregateFunction.COUNT, ir.AggregateFunction.COLLECT}
+        case ir.Nearest() | ir.Bm25() | ir.Rrf() | ir.TextMatch() | ir.Index():
             return True
         case _:
-            return False
+            return any(is_nullable(part) for part in children(expr))
 
 
-def children(expr: ir.Expr) -> tuple[ir.Expr, ...]:
-    """The expressions directly inside."""
+def can_fail(expr: ir.Expr) -> bool:
+    """Whether evaluating the expression can raise an error for some row."""
     match expr:
-        case ir.Compare(_, left, right) | ir.Contains(left, right) | ir.StartsWith(left, right) | ir.In(left, right):
-            return (left, right)
-        case ir.And(items) | ir.Or(items):
-            return items
-        case ir.Not(item) | ir.IsNull(item):
-            return (item,)
-        case ir.Aggregate(_, arg):
-            return (arg,)
-        case ir.TextMatch():
-            return (expr.query,) if expr.edits is None else (expr.query, expr.edits)
-        case ir.Nearest() | ir.Bm25():
-            return (expr.query,)
-        case ir.Rrf():
-            return (expr.first, expr.second) if expr.k is None else (expr.first, expr.second, expr.k)
+        case ir.Arithmetic(op, left, right, type_):
+            own = isinstance(type_, ScalarType) and type_ != STRING
+            if own and op in {ir.ArithmeticOp.ADD, ir.ArithmeticOp.SUBTRACT, ir.ArithmeticOp.MULTIPLY}:
+                # Two numbers of 32 bits never leave 64 bits, save below zero.
+                small = all(_is_small(part) for part in (left, right))
+                own = not small or (op is ir.ArithmeticOp.SUBTRACT and type_ == U64)
+        case ir.Negate(item, type_):
+            own = type_ != F64 and not _is_small(item)
+        case ir.Shift():
+            own = True
+        case ir.Matches(pattern=pattern):
+            own = not isinstance(pattern, ir.Literal)
+        case ir.Call(function):
+            own = FUNCTIONS[function].fails
         case _:
-            return ()
+            own = False
+    return own or any(can_fail(part) for part in children(expr))
 
 
-def variables_of(expr: ir.Expr) -> frozenset[str]:
-    """The variables that an expression looks at."""
-    match expr:
-        case ir.Prop() | ir.Entity():
-            return frozenset({expr.var})
-        case ir.TextMatch() | ir.Nearest() | ir.Bm25():
-            return frozenset({expr.var})
-        case _:
-            return frozenset().union(*(variables_of(child) for child in children(expr)))
+def _is_small(expr: ir.Expr) -> bool:
+    if isinstance(expr, ir.Literal) and isinstance(expr.value, int):
+        return -(2**31) <= expr.value < 2**31
+    type_ = type_of(expr)
+    return isinstance(type_, ScalarType) and type_.scalar in _SMALL

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from omnigraph.query import ir
 from omnigraph.query.check.blocks import Binding, Block, Condition, Hop, Without
-from omnigraph.query.lower_result import rebuild
+from omnigraph.query.ir.walk import rebuild
 
 
 def with_unique_names(block: Block) -> Block:

@@ -23,6 +23,7 @@ from omnigraph.read.plan.statistics import Statistics
 from omnigraph.read.plan.steps import Plan
 from omnigraph.read.result.explain import Explanation, explain
 from omnigraph.read.result.result import BATCH_ROWS, Result
+from omnigraph.read.search.ranking import table_truth
 from omnigraph.read.state.control import CancelToken, MemoryBudget, StopSign, memory_shortage
 from omnigraph.read.state.profile import Profile
 from omnigraph.read.state.run_state import Run
@@ -140,7 +141,8 @@ def run_on(
         stop=stop,
         memory=MemoryBudget(memory_limit if memory_limit is not None else settings().query_memory),
         profile=profile,
-        tables=plan.tables,
+        variables=plan.variables,
+        text_truth=table_truth,
         in_memory=choices.in_memory,
         csr_edges=choices.csr_edges,
         carried=carried_columns(plan, catalog),

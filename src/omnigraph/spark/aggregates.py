@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import InternalError
 from omnigraph.query import ir
-from omnigraph.read.codes.sums import group_sums
+from omnigraph.query.evaluate.sums import group_sums
+from omnigraph.query.typing import type_of
 from omnigraph.schema.types import FLOATS, EntityType, PropertyType, Scalar, ScalarType, ValueType
 from omnigraph.spark.expressions import stored_type
 from omnigraph.spark.types import spark_type_name
@@ -34,7 +35,7 @@ def aggregate_rows(
 ) -> DataFrame:
     """One row for each group; one row over everything when there are no keys. Aggregates come under `names`."""
     aggregates = [_aggregate_of(column) for column in columns]
-    by_tasks = any(a.function in _ADDING and _is_float(a.arg.type) for a in aggregates)
+    by_tasks = any(a.function in _ADDING and _is_float(type_of(a.arg)) for a in aggregates)
     lower = _by_task if by_tasks else _by_spark
     made = [lower(aggregate, resolve).alias(name) for aggregate, name in zip(aggregates, names, strict=True)]
     grouped = frame.groupBy(*keys).agg(*made)
@@ -87,7 +88,7 @@ def _by_task(aggregate: ir.Aggregate, resolve: Resolve) -> Column:
     if isinstance(aggregate.arg, ir.Entity):
         stored, column = pa.string(), resolve(aggregate.arg)
     else:
-        stored, column = stored_type(aggregate.arg.type), resolve(aggregate.arg)
+        stored, column = stored_type(type_of(aggregate.arg)), resolve(aggregate.arg)
 
     def task(values: pa.Array) -> Any:
         return _aggregated(function, values.cast(stored))
@@ -114,12 +115,12 @@ def _result_name(aggregate: ir.Aggregate) -> str:
         return "bigint"
     if aggregate.function in _ADDING:
         return "double"
-    return spark_type_name(_stored_as(aggregate.arg.type))
+    return spark_type_name(_stored_as(type_of(aggregate.arg)))
 
 
-def _stored_as(type_: ValueType) -> PropertyType:
-    return ScalarType(Scalar.STRING) if isinstance(type_, EntityType) else type_
+def _stored_as(type_: ValueType | None) -> PropertyType:
+    return ScalarType(Scalar.STRING) if type_ is None or isinstance(type_, EntityType) else type_
 
 
-def _is_float(type_: ValueType) -> bool:
+def _is_float(type_: ValueType | None) -> bool:
     return isinstance(type_, ScalarType) and type_.scalar in FLOATS

@@ -113,7 +113,7 @@ class Lowering:
                 return self._sort(self.lower(below, outer), keys, tie_break)
             case ir.Limit(input=below, count=count):
                 rows = self.lower(below, outer)
-                return replace(rows, frame=rows.frame.limit(int(self.constant(count))))
+                return replace(rows, frame=rows.frame.limit(int(self.constant(count or ir.Literal(2**31 - 1, None)))))
             case _:
                 raise InternalError(f"{type(operator).__name__} cannot stand inside a query")
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from omnigraph.errors import BadRequest
 from omnigraph.query import ir
-from omnigraph.schema.types import is_blob
+from omnigraph.query.typing import BLOB
 from omnigraph.write.decode.values import BadValue, blob_bytes
 
 
 def with_blob_bytes(params: Mapping[str, Any], declared: Sequence[ir.Parameter]) -> Mapping[str, Any]:
     """Parameter values in which every blob that is given by a URI is replaced by its bytes."""
-    blobs = [parameter.name for parameter in declared if is_blob(parameter.type)]
+    blobs = [parameter.name for parameter in declared if parameter.type == BLOB]
     if not any(isinstance(params[name], str) for name in blobs):
         return params
     return {**params, **{name: read_blob_uri(params[name]) for name in blobs if isinstance(params[name], str)}}

@@ -12,10 +12,10 @@ from omnigraph.query.lower import compile_query
 from omnigraph.read.plan.planner import plan_query
 from omnigraph.read.plan.statistics import Statistics
 from omnigraph.read.plan.steps import (
-    AntiStep,
     CheckStep,
     CombineStep,
     ExpandStep,
+    InnerStep,
     PlannedBlock,
     ScanStep,
     Step,
@@ -38,14 +38,14 @@ QUERIES = [
 def planned(clauses: str) -> PlannedBlock:
     query = compile_query(f"query q() {{ match {{ {clauses} }} return {{ $a.name }} }}", CATALOG)
     reader = ArrowTables(arrow_tables(graph("a b c", "ab bc", teams="t u")))
-    return plan_query(query, Statistics(CATALOG, reader)).block
+    return plan_query(query, Statistics(CATALOG, reader)).stages[0].block
 
 
 def blocks(block: PlannedBlock) -> Iterator[PlannedBlock]:
     """A block and all blocks inside it."""
     yield block
     for step in every_step(block.steps):
-        if isinstance(step, AntiStep):
+        if isinstance(step, InnerStep):
             yield step.inner
 
 

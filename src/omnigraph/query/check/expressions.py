@@ -153,6 +153,10 @@ class ExpressionChecker:
         name = variable.name
         parameter = self.scope.parameters.get(name)
         if parameter is not None:
+            if isinstance(parameter.type, ir.RowsType):
+                message = f"`${name}` holds rows of a type and is no value"
+                self.problem(codes.PARAMETER_DECLARATION, message, variable.span, f"write `insert … from ${name}`")
+                return None
             return ir.Param(name, parameter.type, parameter.nullable)
         if name == "_":
             message = "the anonymous variable `$_` has no value: every use of it is another one"

@@ -220,7 +220,7 @@ def touched(statement: ir.Statement, catalog: Catalog) -> tuple[set[str], set[st
     table = catalog.table(statement.table_key)
     assert table is not None
     match statement:
-        case ir.Insert():
+        case ir.Insert() | ir.InsertRows():
             if isinstance(table, EdgeType):
                 return {f"node:{table.source}", f"node:{table.target}"}, {statement.table_key}
             return set(), {statement.table_key}

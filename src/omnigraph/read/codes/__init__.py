@@ -1,6 +1,6 @@
-"""What rows are made of while a query runs: integer codes for ids, their order, and sums over groups of them.
+"""What rows are made of while a query runs: integer codes for ids, and their order.
 
 Everything here is a function of arrays; nothing knows of tables or queries.
 """
 
-__all__ = ["arrays", "ids", "order", "sums"]
+__all__ = ["arrays", "ids", "order"]

@@ -1,11 +1,16 @@
-"""Following edges from bindings to more bindings, or checking that two bound ends are connected."""
+"""Following edges from bindings to more bindings, or checking that two bound ends are connected.
+
+One edge type without a condition goes to its physical form at once; everything else is put together by `Links`.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from omnigraph.read.codes.arrays import Codes, distinct_codes, ranges
-from omnigraph.read.matching.reach import Csr, Indexed, Reached, form_of
+from omnigraph.read.matching.links import Links, pair_numbers, recoded
+from omnigraph.read.matching.paths import shortest_paths
+from omnigraph.read.matching.reach import Csr, Reached, form_of
 from omnigraph.read.matching.scan import entity_mask
 from omnigraph.read.plan.block import REVERSED
 from omnigraph.read.plan.steps import CheckStep, ExistsStep, ExpandStep
@@ -15,55 +20,110 @@ from omnigraph.read.state.run_state import Run
 
 def expand(run: Run, frame: Frame, step: ExpandStep) -> Frame:
     """One row for each (row, reached entity) pair, or with an edge variable for each edge."""
+    frame = _present(frame, step.from_var)
     rows, reached = _reach_rows(run, frame, step)
+    tables = run.variables[step.to_var]
+    if not set(tables) <= set(step.to_tables):
+        allowed, _ = recoded(run, reached.targets, tables, tables, step.to_tables)
+        rows, reached = rows[allowed], _at(reached, allowed)
     kept = entity_mask(run, step.to_var, reached.targets, step.to_filters)
     rows, reached = _keep(rows, reached, kept)
     run.memory.expect("bindings", 8 * len(rows) * (len(frame.bindings) + 1))
     result = frame.take(rows).bind(step.to_var, reached.targets)
-    if step.edge_var is not None and reached.edges is not None:
-        result = result.bind(step.edge_var, reached.edges)
-    return result
+    if step.atom.edge_var is not None and reached.edges is not None:
+        result = result.bind(step.atom.edge_var, reached.edges)
+    return _with_path(run, result, step)
 
 
 def check(run: Run, frame: Frame, step: CheckStep) -> Frame:
     """The rows whose two ends are connected; with an edge variable, one for each edge between them."""
-    if step.edge_var is not None:
+    frame = _present(_present(frame, step.from_var), step.to_var)
+    atom = step.atom
+    if atom.edge_var is not None:
         rows, reached = _reach_rows(run, frame, step)
         rows, reached = _keep(rows, reached, reached.targets == frame.bindings[step.to_var][rows])
-        edges = reached.edges
-        assert edges is not None
-        return frame.take(rows).bind(step.edge_var, edges)
+        assert reached.edges is not None
+        return frame.take(rows).bind(atom.edge_var, reached.edges)
+    if _is_plain(run, step):
+        return _check_plain(run, frame, step)
+    sources, inverse = distinct_codes(frame.bindings[step.from_var])
+    reached = _reach(run, step, sources)
+    wanted, there = pair_numbers((inverse, frame.bindings[step.to_var]), (reached.sources, reached.targets))
+    return _with_path(run, frame.keep(np.isin(wanted, there)), step)
+
+
+def _check_plain(run: Run, frame: Frame, step: CheckStep) -> Frame:
     sources, targets = frame.bindings[step.from_var], frame.bindings[step.to_var]
-    form = form_of(run, step)
-    if step.max_hops == 1:
+    atom = step.atom
+    form = form_of(run, atom.edges[0], step.direction)
+    if atom.max_hops == 1:
         return frame.keep(form.joined(sources, targets))
     from_distinct, from_inverse = distinct_codes(sources)
     to_distinct, to_inverse = distinct_codes(targets)
     if len(to_distinct) < len(from_distinct):
         # Distance is the same walked backwards: start from the side with fewer nodes.
-        direction = REVERSED[step.direction]
-        form = Csr(run, step.edge, direction) if isinstance(form, Csr) else Indexed(run, step.edge, direction)
+        form = form_of(run, atom.edges[0], REVERSED[step.direction])
         from_distinct, from_inverse, targets = to_distinct, to_inverse, sources
-    reached = form.reach(from_distinct, step.min_hops, step.max_hops, by_edge=False)
+    reached = form.reach(from_distinct, atom.min_hops, atom.max_hops, by_edge=False)
     width = 1 + max(int(targets.max(initial=0)), int(reached.targets.max(initial=0)))
     return frame.keep(np.isin(from_inverse * width + targets, reached.sources * width + reached.targets))
 
 
 def exists(run: Run, frame: Frame, step: ExistsStep) -> Frame:
     """The rows whose variable has an edge."""
-    return frame.keep(form_of(run, step).has_any(frame.bindings[step.from_var]))
+    frame = _present(frame, step.from_var)
+    if _is_plain(run, step):
+        form = form_of(run, step.atom.edges[0], step.direction)
+        return frame.keep(form.has_any(frame.bindings[step.from_var]))
+    sources, inverse = distinct_codes(frame.bindings[step.from_var])
+    connected = np.zeros(len(sources), dtype=bool)
+    connected[_reach(run, step, sources).sources] = True
+    return frame.keep(connected[inverse])
+
+
+def _present(frame: Frame, var: str) -> Frame:
+    """The rows in which the variable stands for something: a traversal from or to nothing is no match."""
+    codes = frame.bindings[var]
+    return frame if len(codes) == 0 or int(codes.min()) >= 0 else frame.keep(codes >= 0)
+
+
+def _is_plain(run: Run, step: ExpandStep | CheckStep | ExistsStep) -> bool:
+    """Whether one physical form answers the step: one edge type between single tables, no condition, no path."""
+    atom = step.atom
+    single = all(len(run.variables[var]) == 1 for var in (atom.left, atom.right))
+    edge = atom.edge_var is None or len(run.variables[atom.edge_var]) == 1
+    return single and edge and len(atom.edges) == 1 and atom.where is None and atom.path_var is None
+
+
+def _reach(run: Run, step: ExpandStep | CheckStep | ExistsStep, sources: Codes) -> Reached:
+    """All pairs of a traversal that is not plain: place of the source, and the reached entity of the other variable."""
+    atom = step.atom
+    from_var, (direction, to_var) = step.from_var, atom.seen_from(step.from_var)
+    links = Links(run, atom, direction)
+    at, nodes = recoded(run, sources, run.variables[from_var], links.nodes, links.nodes)
+    if atom.max_hops == 1:
+        reached = links.neighbours(nodes, by_edge=atom.edge_var is not None)
+    else:
+        reached = links.within(nodes, atom.min_hops, atom.max_hops)
+    kept, targets = recoded(run, reached.targets, links.nodes, run.variables[to_var], run.variables[to_var])
+    edges = None if reached.edges is None else reached.edges[kept]
+    return Reached(at[reached.sources[kept]], targets, edges)
 
 
 def _reach_rows(run: Run, frame: Frame, step: ExpandStep | CheckStep) -> tuple[Codes, Reached]:
     """For each pair found, the row of the frame it belongs to. Filters of the edge have been applied."""
-    form = form_of(run, step)
+    atom = step.atom
     sources = frame.bindings[step.from_var]
-    by_edge = step.edge_var is not None
-    if step.max_hops == 1 and isinstance(form, Csr):
-        reached = form.reach(sources, 1, 1, by_edge=by_edge)
+    plain = _is_plain(run, step)
+    form = form_of(run, atom.edges[0], step.direction) if plain else None
+    if atom.max_hops == 1 and isinstance(form, Csr):
+        reached = form.reach(sources, 1, 1, by_edge=atom.edge_var is not None)
         return _edge_filtered(run, step, reached.sources, reached)
     distinct, inverse = distinct_codes(sources)
-    reached = form.reach(distinct, step.min_hops, step.max_hops, by_edge=by_edge)
+    if form is not None:
+        reached = form.reach(distinct, atom.min_hops, atom.max_hops, by_edge=atom.edge_var is not None)
+    else:
+        reached = _reach(run, step, distinct)
     _, reached = _edge_filtered(run, step, reached.sources, reached)
     if len(distinct) == len(sources):
         # Rows and distinct sources correspond one to one, in whatever order.
@@ -75,19 +135,36 @@ def _reach_rows(run: Run, frame: Frame, step: ExpandStep | CheckStep) -> tuple[C
     starts = np.cumsum(counts) - counts
     run.memory.expect("reached nodes", 24 * int(counts[inverse].sum()))
     rows = np.repeat(np.arange(len(sources), dtype=np.int64), counts[inverse])
-    places = order[ranges(starts[inverse], counts[inverse])]
-    edges = None if reached.edges is None else reached.edges[places]
-    return rows, Reached(reached.sources[places], reached.targets[places], edges)
+    return rows, _at(reached, order[ranges(starts[inverse], counts[inverse])])
+
+
+def _with_path(run: Run, frame: Frame, step: ExpandStep | CheckStep) -> Frame:
+    """The rows with the path that the step binds, if it binds one."""
+    atom = step.atom
+    if atom.path_var is None:
+        return frame
+    start = atom.path_start if atom.path_start is not None else atom.left
+    direction, end = atom.seen_from(start)
+    links = Links(run, atom, direction)
+    _, starts = recoded(run, frame.bindings[start], run.variables[start], links.nodes, links.nodes)
+    _, ends = recoded(run, frame.bindings[end], run.variables[end], links.nodes, links.nodes)
+    return frame.compute(atom.path_var, shortest_paths(links, starts, ends, atom.max_hops))
 
 
 def _edge_filtered(run: Run, step: ExpandStep | CheckStep, rows: Codes, reached: Reached) -> tuple[Codes, Reached]:
-    if not step.edge_filters or step.edge_var is None or reached.edges is None:
+    edge_var = step.atom.edge_var
+    if not step.edge_filters or edge_var is None or reached.edges is None:
         return rows, reached
-    return _keep(rows, reached, entity_mask(run, step.edge_var, reached.edges, step.edge_filters))
+    return _keep(rows, reached, entity_mask(run, edge_var, reached.edges, step.edge_filters))
 
 
 def _keep(rows: Codes, reached: Reached, mask: np.ndarray) -> tuple[Codes, Reached]:
     if bool(mask.all()):
         return rows, reached
-    edges = None if reached.edges is None else reached.edges[mask]
-    return rows[mask], Reached(reached.sources[mask], reached.targets[mask], edges)
+    at = np.flatnonzero(mask)
+    return rows[at], _at(reached, at)
+
+
+def _at(reached: Reached, places: Codes) -> Reached:
+    edges = None if reached.edges is None else reached.edges[places]
+    return Reached(reached.sources[places], reached.targets[places], edges)

@@ -1,21 +1,14 @@
-"""Joining sets of bindings that no edge connects: on equal properties, or as a product; and `not { }`."""
+"""Joining sets of bindings that no edge connects: on equal properties, or as a product."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.read.codes.arrays import Codes, combined, factorize, paired, ranges
-from omnigraph.read.plan.steps import AntiStep, Equality, Step
-from omnigraph.read.state.frame import UNIT, Frame
+from omnigraph.read.codes.arrays import Codes, combined, paired, ranges
+from omnigraph.read.plan.steps import Equality
+from omnigraph.read.state.frame import Frame
 from omnigraph.read.state.run_state import Run
-
-RunSteps = Callable[[tuple[Step, ...], Frame], Frame]
-
-ROW = "@row"
-"""Inside `not { }`: the outer row that a binding belongs to."""
 
 
 def combine(run: Run, left: Frame, right: Frame, on: tuple[Equality, ...]) -> Frame:
@@ -27,9 +20,7 @@ def combine(run: Run, left: Frame, right: Frame, on: tuple[Equality, ...]) -> Fr
         run.memory.expect("the product of unrelated variables", 8 * total * (len(left.bindings) + len(right.bindings)))
         left_rows = np.repeat(np.arange(left.length, dtype=np.int64), right.length)
         right_rows = np.tile(np.arange(right.length, dtype=np.int64), left.length)
-    joined = left.take(left_rows)
-    other = right.take(right_rows)
-    return Frame(joined.length, {**joined.bindings, **other.bindings}, {**joined.columns, **other.columns})
+    return left.take(left_rows).joined(right.take(right_rows))
 
 
 def _matches(run: Run, left: Frame, right: Frame, on: tuple[Equality, ...]) -> tuple[Codes, Codes]:
@@ -51,24 +42,3 @@ def _matches(run: Run, left: Frame, right: Frame, on: tuple[Equality, ...]) -> t
     counts = np.searchsorted(right_keys, left_keys, side="right") - low
     run.memory.expect("the join of unrelated variables", 16 * int(counts.sum()))
     return np.repeat(left_at, counts), right_at[ranges(low, counts)]
-
-
-def anti_join(run: Run, frame: Frame, step: AntiStep, run_steps: RunSteps) -> Frame:
-    """The rows whose outer variables have no match inside. Equal outer bindings are asked once."""
-    names = step.anti.vars
-    outer = [frame.bindings[var] for var in names]
-    if frame.length == 0:
-        return frame
-    if not step.seeded:
-        found = run_steps(step.inner.steps, UNIT)
-        both = [np.concatenate([found.bindings[var], codes]) for var, codes in zip(names, outer, strict=True)]
-        numbers, _ = factorize(both, found.length + frame.length)
-        taken = np.zeros(int(numbers.max()) + 1, dtype=bool)
-        taken[numbers[: found.length]] = True
-        return frame.keep(~taken[numbers[found.length :]])
-    numbers, first = factorize(outer, frame.length)
-    seed = Frame(len(first), {var: codes[first] for var, codes in zip(names, outer, strict=True)})
-    found = run_steps(step.inner.steps, seed.bind(ROW, np.arange(len(first), dtype=np.int64)))
-    free = np.ones(len(first), dtype=bool)
-    free[found.bindings[ROW]] = False
-    return frame.keep(free[numbers])

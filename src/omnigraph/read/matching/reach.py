@@ -14,7 +14,6 @@ import pyarrow as pa
 from omnigraph.query.ir import Direction
 from omnigraph.read.codes.arrays import Codes, Mask, combined, factorize, ranges
 from omnigraph.read.matching.walk import breadth_first
-from omnigraph.read.plan.steps import EdgeStep
 from omnigraph.read.state.run_state import Run
 from omnigraph.read.state.spaces import SortedSpace
 from omnigraph.read.tables.topology import Alignment, Topology
@@ -236,7 +235,6 @@ def _nothing(by_edge: bool) -> Reached:
     return Reached(empty, empty, empty if by_edge else None)
 
 
-def form_of(run: Run, step: EdgeStep) -> Csr | Indexed:
-    """The form that was chosen for a step."""
-    direction = step.direction
-    return Csr(run, step.edge, direction) if step.edge in run.csr_edges else Indexed(run, step.edge, direction)
+def form_of(run: Run, edge: str, direction: Direction) -> Csr | Indexed:
+    """The form that was chosen for an edge type."""
+    return Csr(run, edge, direction) if edge in run.csr_edges else Indexed(run, edge, direction)

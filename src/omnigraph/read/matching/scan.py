@@ -11,13 +11,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from omnigraph.query import ir
+from omnigraph.query.ir.walk import rebuild
+from omnigraph.query.typing import STRING
 from omnigraph.read.codes.arrays import Codes, Mask, distinct_codes
 from omnigraph.read.plan.steps import ScanStep
-from omnigraph.read.search.ranking import text_mask
+from omnigraph.read.search.ranking import table_mask
 from omnigraph.read.state.frame import Frame
 from omnigraph.read.state.run_state import Run
 from omnigraph.read.state.spaces import GrowingSpace, identity_of
-from omnigraph.read.tables.values import conjunction
+from omnigraph.read.state.union import UnionSpace
+from omnigraph.read.tables.values import conjunction, true_mask
 from omnigraph.schema.catalog import Catalog, NodeType
 from omnigraph.schema.types import INTEGERS, Scalar, ScalarType
 
@@ -27,52 +30,80 @@ MANY = 2000
 
 def scan(run: Run, step: ScanStep) -> Frame:
     """The entities for which all filters hold."""
-    plain, texts = _parted(run, step.table_key, step.filters)
-    space = run.space(step.table_key)
+    space = run.entities(run.variables[step.var])
+    found = [_scan_table(run, step, table_key) for table_key in step.tables]
+    if isinstance(space, UnionSpace):
+        found = [space.code(key, part) for key, part in zip(step.tables, found, strict=True)]
+    codes = found[0] if len(found) == 1 else np.concatenate(found)
+    return Frame(len(codes), {step.var: codes})
+
+
+def _scan_table(run: Run, step: ScanStep, table_key: str) -> Codes:
+    plain, texts = _parted(run, table_key, step.filters)
+    space = run.space(table_key)
     carried = run.carried.get(step.var, ())
     identity = next((p for p in plain if identity_of(p) is not None), None)
     if identity is not None and not isinstance(space, GrowingSpace):
         codes = space.scan(identity, carried)
-        plain = [p for p in plain if p is not identity]
-        codes = codes[_plain_mask(run, step.var, codes, plain)]
+        rest = conjunction([p for p in plain if p is not identity])
+        if rest is not None and len(codes):
+            codes = codes[true_mask(run.evaluate_in(rest, table_key, codes))]
     else:
         codes = space.scan(conjunction(plain), carried)
     for match in texts:
-        codes = codes[text_mask(run, match, codes)]
-    return Frame(len(codes), {step.var: codes})
+        codes = codes[table_mask(run, match, table_key, codes)]
+    return codes
 
 
 def entity_mask(run: Run, var: str, codes: Codes, filters: Sequence[ir.Expr]) -> Mask:
     """Which of these entities pass all filters of their variable. The same entity may come more than once."""
     if not filters or len(codes) == 0:
         return np.ones(len(codes), dtype=bool)
-    table_key = run.tables[var]
-    plain, texts = _parted(run, table_key, filters)
     distinct, inverse = distinct_codes(codes)
-    space = run.space(table_key)
-    if plain and isinstance(space, GrowingSpace) and len(distinct) > MANY:
-        kept = np.isin(distinct, space.scan(conjunction(plain), run.carried.get(var, ())))
-    else:
-        kept = _plain_mask(run, var, distinct, plain)
-    for match in texts:
-        at = np.flatnonzero(kept)
-        kept[at] = text_mask(run, match, distinct[at])
+    tables = run.variables[var]
+    if len(tables) == 1:
+        return _table_mask(run, var, tables[0], distinct, filters)[inverse]
+    space = run.entities(tables)
+    assert isinstance(space, UnionSpace)
+    kept = np.zeros(len(distinct), dtype=bool)
+    for table_key in tables:
+        at, local = space.part(distinct, table_key)
+        kept[at] = _table_mask(run, var, table_key, local, filters)
     return kept[inverse]
 
 
-def _plain_mask(run: Run, var: str, codes: Codes, filters: Sequence[ir.Expr]) -> Mask:
-    mask = np.ones(len(codes), dtype=bool)
-    if len(codes) and filters:
-        predicate = conjunction(filters)
-        assert predicate is not None
-        mask = run.mask(predicate, Frame(len(codes), {var: codes}))
-    return mask
+def _table_mask(run: Run, var: str, table_key: str, codes: Codes, filters: Sequence[ir.Expr]) -> Mask:
+    plain, texts = _parted(run, table_key, filters)
+    space = run.space(table_key)
+    predicate = conjunction(plain)
+    if predicate is None or len(codes) == 0:
+        kept = np.ones(len(codes), dtype=bool)
+    elif isinstance(space, GrowingSpace) and len(codes) > MANY:
+        kept = np.isin(codes, space.scan(predicate, run.carried.get(var, ())))
+    else:
+        kept = true_mask(run.evaluate_in(predicate, table_key, codes))
+    for match in texts:
+        at = np.flatnonzero(kept)
+        kept[at] = table_mask(run, match, table_key, codes[at])
+    return kept
 
 
 def _parted(run: Run, table_key: str, filters: Sequence[ir.Expr]) -> tuple[list[ir.Expr], list[ir.TextMatch]]:
+    """Plain predicates, which the table itself can decide, and text predicates."""
     texts = [p for p in filters if isinstance(p, ir.TextMatch)]
-    plain = [by_identity(run.catalog, table_key, run.bind(p)) for p in filters if not isinstance(p, ir.TextMatch)]
+    plain = [
+        by_identity(run.catalog, table_key, with_type(run.bind(p), table_key))
+        for p in filters
+        if not isinstance(p, ir.TextMatch)
+    ]
     return plain, texts
+
+
+def with_type(predicate: ir.Expr, table_key: str) -> ir.Expr:
+    """The predicate for entities of one table, whose type is known."""
+    if isinstance(predicate, ir.TypeOf):
+        return ir.Literal(table_key.split(":", 1)[1], STRING)
+    return rebuild(predicate, lambda part: with_type(part, table_key))
 
 
 def by_identity(catalog: Catalog, table_key: str, predicate: ir.Expr) -> ir.Expr:

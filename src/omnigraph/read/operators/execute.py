@@ -1,73 +1,102 @@
-"""Running a plan: the steps of the block one after the other, then the operators above it."""
+"""Running a plan: stage by stage the steps of the block, then the operators above it."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
-from omnigraph.errors import BadRequest
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.errors import BadRequest, InternalError
 from omnigraph.query import ir
-from omnigraph.read.matching import expand, join, scan
+from omnigraph.read.matching import expand, inner, join, scan
+from omnigraph.read.matching.paths import PATH
 from omnigraph.read.operators import group, sort
 from omnigraph.read.operators.product import first_rows, product_of
 from omnigraph.read.plan.steps import (
-    AntiStep,
     CheckStep,
     CombineStep,
+    EitherStep,
     ExistsStep,
     ExpandStep,
     FilterStep,
+    InnerStep,
+    OptionalStep,
     Plan,
+    PlannedStage,
     ScanStep,
     Step,
 )
 from omnigraph.read.search import ranking
-from omnigraph.read.state.frame import UNIT, Frame
+from omnigraph.read.state.frame import UNIT, ComputedColumn, EntityCodes, Frame
 from omnigraph.read.state.run_state import Run
 from omnigraph.schema.types import EntityType
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which rows of a stage are wanted: `count` (None: all) behind the first `offset`."""
+
+    count: int | None = None
+    offset: int = 0
+
+    @property
+    def end(self) -> int | None:
+        """How many rows from the first on are enough."""
+        return None if self.count is None else self.count + self.offset
 
 
 def execute(run: Run, plan: Plan) -> Frame:
     """The rows of a plan in their order, ready to be projected."""
     started = time.perf_counter()
-    limit = _limit(run, plan)
-    frame = _empty(plan) if limit == 0 else _block(run, plan, limit)
-    top = _top(plan, limit)
-    for operator in plan.upper:
-        with run.profile.step(operator) as record:
-            frame = run.hold(_upper(run, frame, operator, limit, top))
-            record.rows += frame.length
+    frame = UNIT
+    for stage in plan.stages:
+        frame = _run_stage(run, stage, frame)
     run.profile.total_seconds = time.perf_counter() - started
     run.profile.result_rows = frame.length
     run.profile.peak_bytes = run.memory.peak
     return frame
 
 
-def _block(run: Run, plan: Plan, limit: int | None) -> Frame:
+def _run_stage(run: Run, stage: PlannedStage, frame: Frame) -> Frame:
+    window = _window(run, stage)
+    if window.count == 0 and not stage.block.block.seeded:
+        frame = _nothing(run, stage)
+    else:
+        frame = _block(run, stage, frame, window)
+    top = window.end if _asks_for_nearest(stage) else None
+    for operator in stage.upper:
+        with run.profile.step(operator) as record:
+            frame = run.hold(_upper(run, frame, operator, window, top))
+            record.rows += frame.length
+    return frame
+
+
+def _block(run: Run, stage: PlannedStage, frame: Frame, window: Window) -> Frame:
     """The rows of the block; those of a product with a limit as far as they are wanted."""
-    product = product_of(plan.steps)
-    match plan.upper:
-        case (ir.Sort(keys=keys, tie_break=tie_break), ir.Limit(), *_) if product is not None and limit is not None:
+    product = None if stage.block.block.seeded else product_of(stage.block.steps)
+    match stage.upper:
+        case (ir.Sort(keys=keys, tie_break=tie_break), ir.Limit(), *_) if product and window.end is not None:
             pass
         case _:
-            return _run_steps(run, plan.steps, UNIT)
-    every_key = [*keys, *(ir.SortKey(ir.Entity(var, EntityType(plan.tables[var]))) for var in tie_break)]
-    parts = [_run_steps(run, product.first, UNIT)]
+            return _run_steps(run, stage.block.steps, frame)
+    every_key = [*keys, *(ir.SortKey(ir.Entity(var, EntityType(run.variables[var][0]))) for var in tie_break)]
+    parts = [_run_steps(run, product.first, frame)]
     parts += [_run_steps(run, step.steps, UNIT) for step in product.others]
     with run.profile.step(product.others[-1]) as record:
-        made = 0
 
-        def kept(frame: Frame) -> Frame:
-            nonlocal made
-            made += frame.length
-            return _run_steps(run, product.conditions, frame)
+        def kept(rows: Frame) -> Frame:
+            record.rows += rows.length
+            return _run_steps(run, product.conditions, rows)
 
-        frame = first_rows(run, parts, every_key, limit, kept)
-        record.rows += made
-    return frame
+        return first_rows(run, parts, every_key, window.end, kept)
 
 
 def _run_steps(run: Run, steps: tuple[Step, ...], frame: Frame) -> Frame:
     for step in steps:
+        if isinstance(step, OptionalStep):
+            frame = _run_steps(run, step.below.steps, frame)
         with run.profile.step(step) as record:
             frame = run.hold(_step(run, step, frame))
             record.rows += frame.length
@@ -75,6 +104,9 @@ def _run_steps(run: Run, steps: tuple[Step, ...], frame: Frame) -> Frame:
 
 
 def _step(run: Run, step: Step, frame: Frame) -> Frame:
+    def run_steps(steps: tuple[Step, ...], seed: Frame) -> Frame:
+        return _run_steps(run, steps, seed)
+
     match step:
         case ScanStep():
             return scan.scan(run, step)
@@ -84,17 +116,19 @@ def _step(run: Run, step: Step, frame: Frame) -> Frame:
             return expand.check(run, frame, step)
         case ExistsStep():
             return expand.exists(run, frame, step)
-        case FilterStep(predicate=ir.TextMatch() as match):
-            return frame.keep(ranking.text_mask(run, match, frame.bindings[match.var]))
         case FilterStep(predicate=predicate):
             return frame.keep(run.mask(predicate, frame))
-        case AntiStep():
-            return join.anti_join(run, frame, step, lambda steps, seed: _run_steps(run, steps, seed))
+        case InnerStep():
+            return inner.inner(run, frame, step, run_steps)
+        case EitherStep():
+            return inner.either(run, frame, step, run_steps)
+        case OptionalStep():
+            return inner.optional(run, frame, step, run_steps)
         case CombineStep(steps=steps, on=on):
             return join.combine(run, frame, _run_steps(run, steps, UNIT), on)
 
 
-def _upper(run: Run, frame: Frame, operator: ir.Operator, limit: int | None, top: int | None) -> Frame:
+def _upper(run: Run, frame: Frame, operator: ir.Operator, window: Window, top: int | None) -> Frame:
     match operator:
         case ir.Rank():
             return ranking.rank(run, frame, operator, top)
@@ -105,41 +139,66 @@ def _upper(run: Run, frame: Frame, operator: ir.Operator, limit: int | None, top
         case ir.Filter(predicate=predicate):
             return frame.keep(run.mask(predicate, frame))
         case ir.Sort():
-            return sort.sort(run, frame, operator, limit)
+            return sort.sort(run, frame, operator, window.end)
         case ir.Limit():
-            return frame if limit is None or limit >= frame.length else frame.slice(0, limit)
+            start = min(window.offset, frame.length)
+            stop = frame.length if window.end is None else min(window.end, frame.length)
+            return frame if start == 0 and stop == frame.length else frame.slice(start, max(start, stop))
+        case ir.Stage():
+            return _staged(run, frame, operator)
         case ir.Project():
             return frame
         case _:
-            raise TypeError(f"{type(operator).__name__} cannot stand above a block")
+            raise InternalError(f"{type(operator).__name__} cannot stand above a block")
 
 
-def _limit(run: Run, plan: Plan) -> int | None:
-    for operator in plan.upper:
+def _staged(run: Run, frame: Frame, stage: ir.Stage) -> Frame:
+    """Just the variables and columns that the next stage starts from."""
+    columns: dict[str, ComputedColumn] = {}
+    for column in stage.columns:
+        match column.expr:
+            case ir.Entity(var=var) if isinstance(column.type, EntityType):
+                columns[column.name] = EntityCodes(run.variables[var], frame.bindings[var])
+            case ir.ColumnRef(name=name):
+                columns[column.name] = frame.columns[name]
+            case _:
+                columns[column.name] = run.evaluate(column.expr, frame)
+    kept = frame.only(stage.variables)
+    return Frame(frame.length, kept.bindings, {**kept.columns, **columns})
+
+
+def _window(run: Run, stage: PlannedStage) -> Window:
+    for operator in stage.upper:
         if isinstance(operator, ir.Limit):
-            count = run.constant(operator.count)
-            if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-                raise BadRequest(f"limit must be a non-negative whole number and is {count!r}")
-            return count
-    return None
+            count = None if operator.count is None else _row_count(run, operator.count, "limit")
+            offset = 0 if operator.offset is None else _row_count(run, operator.offset, "offset")
+            return Window(count, offset)
+    return Window()
 
 
-def _top(plan: Plan, limit: int | None) -> int | None:
-    """How many of the nearest rows are wanted, when a query asks for nothing but the nearest rows."""
-    match plan.upper:
+def _row_count(run: Run, expr: ir.Expr, what: str) -> int:
+    count = run.constant(expr)
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise BadRequest(f"{what} must be a non-negative whole number and is {count!r}")
+    return count
+
+
+def _asks_for_nearest(stage: PlannedStage) -> bool:
+    """Whether a query asks for nothing but the nearest rows, so that others need no exact distance."""
+    match stage.upper:
         case (
             ir.Rank(column=name),
             ir.Filter(predicate=ir.IsNull(item=ir.ColumnRef(name=kept), negated=True)),
             ir.Sort(keys=(ir.SortKey(expr=ir.ColumnRef(name=first), descending=False), *_)),
             *_,
-        ) if name == kept == first:
-            return limit
+        ):
+            return name == kept == first
         case _:
-            return None
+            return False
 
 
-def _empty(plan: Plan) -> Frame:
+def _nothing(run: Run, stage: PlannedStage) -> Frame:
     """No rows with all variables bound: what `limit 0` needs."""
-    import numpy as np
-
-    return Frame(0, {variable.name: np.empty(0, dtype=np.int64) for variable in plan.query.variables})
+    names = stage.block.block.bound
+    bindings = {name: np.empty(0, dtype=np.int64) for name in names if name in run.variables}
+    return Frame(0, bindings, {name: pa.array([], PATH) for name in names if name not in run.variables})

@@ -20,7 +20,7 @@ from omnigraph.read.codes.arrays import paired
 from omnigraph.read.codes.order import total_order
 from omnigraph.read.matching.join import combine
 from omnigraph.read.operators.sort import key_codes
-from omnigraph.read.plan.steps import AntiStep, CombineStep, FilterStep, Step
+from omnigraph.read.plan.steps import CombineStep, FilterStep, InnerStep, Step
 from omnigraph.read.state.frame import Frame
 from omnigraph.read.state.run_state import Run
 
@@ -47,7 +47,7 @@ def product_of(steps: tuple[Step, ...]) -> Product | None:
     for step in steps[at:]:
         if isinstance(step, CombineStep) and not step.on:
             others.append(step)
-        elif isinstance(step, FilterStep | AntiStep):
+        elif isinstance(step, FilterStep | InnerStep):
             conditions.append(step)
         else:
             return None

@@ -8,7 +8,8 @@ from omnigraph.query import ir
 from omnigraph.read.codes.arrays import Codes
 from omnigraph.read.state.frame import EntityCodes, Frame
 from omnigraph.read.state.run_state import Run
-from omnigraph.read.tables.arrow_types import result_type, shown_properties
+from omnigraph.read.state.union import over_present
+from omnigraph.read.tables.arrow_types import result_type, shown_properties, shows_type
 from omnigraph.schema.types import EntityType
 
 
@@ -29,19 +30,21 @@ def _fetch_together(run: Run, frame: Frame, columns: tuple[ir.Column, ...]) -> N
     for column in columns:
         if isinstance(column.expr, ir.Prop):
             wanted.setdefault(column.expr.var, []).append(column.expr.name)
-        elif isinstance(column.expr, ir.Entity):
-            names = [p.name for p in shown_properties(run.catalog, run.tables[column.expr.var])]
+        elif isinstance(column.expr, ir.Entity) and isinstance(column.type, EntityType):
+            names = [p.name for p in shown_properties(run.catalog, column.type.table_key)]
             wanted.setdefault(column.expr.var, []).extend(names)
     for var, names in wanted.items():
-        run.space_of(var).prefetch(frame.bindings[var], names)
+        codes = frame.bindings[var]
+        run.entities(run.variables[var]).prefetch(codes[codes >= 0], names)
 
 
 def _column(run: Run, frame: Frame, column: ir.Column) -> pa.Array:
     match column.expr:
-        case ir.Entity(var=var):
-            return entities(run, run.tables[var], frame.bindings[var])
+        case ir.Entity(var=var) if isinstance(column.type, EntityType):
+            return entities(run, column.type, run.variables[var], frame.bindings[var])
         case ir.ColumnRef(name=name) if isinstance(computed := frame.columns[name], EntityCodes):
-            return entities(run, computed.table_key, computed.codes)
+            assert isinstance(column.type, EntityType)
+            return entities(run, column.type, computed.tables, computed.codes)
         case ir.ColumnRef(name=name):
             return frame.columns[name]
         case ir.Literal(value=None):
@@ -50,15 +53,20 @@ def _column(run: Run, frame: Frame, column: ir.Column) -> pa.Array:
             return run.evaluate(column.expr, frame)
 
 
-def entities(run: Run, table_key: str, codes: Codes) -> pa.StructArray:
-    """Entities as structs of `@id` and their properties."""
-    shown = shown_properties(run.catalog, table_key)
-    space = run.space(table_key)
-    names = [p.name for p in shown]
-    arrays = [space.ids(codes), *space.columns(codes, names)]
-    type_ = result_type(EntityType(table_key), run.catalog)
-    typed = [
-        array if array.type == field.type else array.cast(field.type)
-        for array, field in zip(arrays, type_, strict=True)
-    ]
-    return pa.StructArray.from_arrays(typed, fields=list(type_))
+def entities(run: Run, type_: EntityType, tables: tuple[str, ...], codes: Codes) -> pa.StructArray:
+    """Entities as structs of `@id`, where there are several types `@type`, and their properties; null for none."""
+    struct = result_type(type_, run.catalog)
+    names = [p.name for p in shown_properties(run.catalog, type_.table_key)]
+
+    def made(present: Codes) -> list[pa.Array]:
+        space = run.entities(tables)
+        arrays = [space.ids(present)]
+        arrays += [run.type_names(tables, present)] if shows_type(type_.table_key) else []
+        arrays += space.columns(present, names) if names else []
+        typed = [
+            array if array.type == field.type else array.cast(field.type)
+            for array, field in zip(arrays, struct, strict=True)
+        ]
+        return [pa.StructArray.from_arrays(typed, fields=list(struct))]
+
+    return over_present(codes, made)[0]

@@ -4,21 +4,23 @@ entities in order of binding, so no two runs can differ.
 
 from __future__ import annotations
 
+import numpy as np
+
 from omnigraph.query import ir
 from omnigraph.read.codes.arrays import Codes
-from omnigraph.read.codes.order import first_places, order_codes, total_order
+from omnigraph.read.codes.order import first_places, is_null, order_codes, total_order
 from omnigraph.read.state.frame import EntityCodes, Frame
 from omnigraph.read.state.run_state import Run
 
 
 def column_order(run: Run, frame: Frame, name: str) -> Codes:
     """The order of a variable's ids, or of a computed column's values."""
-    if name in frame.columns:
-        column = frame.columns[name]
-        if isinstance(column, EntityCodes):
-            return run.space(column.table_key).order(column.codes)
-        return order_codes(column)
-    return run.space_of(name).order(frame.bindings[name])
+    if name in frame.bindings:
+        return run.order(run.variables[name], frame.bindings[name])
+    column = frame.columns[name]
+    if isinstance(column, EntityCodes):
+        return run.order(column.tables, column.codes)
+    return order_codes(column)
 
 
 def sort(run: Run, frame: Frame, operator: ir.Sort, limit: int | None) -> Frame:
@@ -38,10 +40,21 @@ def sort(run: Run, frame: Frame, operator: ir.Sort, limit: int | None) -> Frame:
 
 def key_codes(run: Run, frame: Frame, key: ir.SortKey) -> Codes:
     """Integers that sort as a key says."""
-    if isinstance(key.expr, ir.ColumnRef):
-        codes = column_order(run, frame, key.expr.name)
-    elif isinstance(key.expr, ir.Entity):
-        codes = column_order(run, frame, key.expr.var)
-    else:
-        codes = order_codes(run.evaluate(key.expr, frame))
-    return ~codes if key.descending else codes
+    match key.expr:
+        case ir.Entity(var=var):
+            codes = run.order(run.variables[var], frame.bindings[var])
+            missing = frame.bindings[var] < 0
+        case ir.ColumnRef(name=name) if isinstance(column := frame.columns[name], EntityCodes):
+            codes = run.order(column.tables, column.codes)
+            missing = column.codes < 0
+        case _:
+            values = run.evaluate(key.expr, frame)
+            codes = order_codes(values)
+            missing = is_null(values)
+    codes = ~codes if key.descending else codes
+    if key.nulls_lead == (not key.descending) or not missing.any():
+        return codes
+    # Nulls are the smallest value of their own accord: put them at the other end.
+    ranks: Codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
+    ranks[missing] = -1 if key.nulls_lead else len(ranks)
+    return ranks

@@ -13,8 +13,9 @@ from enum import StrEnum
 
 from omnigraph.config import settings
 from omnigraph.query import ir
+from omnigraph.query.predicates import searches_in
 from omnigraph.read.plan.statistics import is_identity
-from omnigraph.read.plan.steps import EDGE_STEPS, EdgeStep, ExistsStep, ExpandStep, Plan, ScanStep, every_step
+from omnigraph.read.plan.steps import EDGE_STEPS, EdgeStep, ExistsStep, ExpandStep, Plan, ScanStep, every_step_of
 from omnigraph.read.tables.caches import ReadCaches
 from omnigraph.read.tables.reader import TableReader
 from omnigraph.schema.catalog import Catalog, EdgeType
@@ -72,12 +73,13 @@ def choose(plan: Plan, reader: TableReader, catalog: Catalog, caches: ReadCaches
     """The forms for all edge types of a plan."""
     mode_setting = settings().traversal_mode
     forced = TraversalMode(mode_setting) if mode_setting else None
-    steps = [step for step in every_step(plan.steps) if isinstance(step, EDGE_STEPS)]
+    every = every_step_of(plan)
+    steps = [step for step in every if isinstance(step, EDGE_STEPS)]
     ranked_by_text = _ranked_by_text(plan)
     choices: dict[str, EdgeChoice] = {}
-    for edge in dict.fromkeys(step.edge for step in steps):
-        own = [step for step in steps if step.edge == edge]
-        indexed = sum(_indexed_cost(step, reader) for step in own)
+    for edge in dict.fromkeys(edge for step in steps for edge in step.atom.edges):
+        own = [step for step in steps if edge in step.atom.edges]
+        indexed = sum(_indexed_cost(step, edge, reader) for step in own)
         csr = _csr_cost(edge, reader, catalog, caches)
         spent = caches.spent.get(reader.state(edge), 0.0)
         by_cost = TraversalMode.CSR if csr <= indexed + spent else TraversalMode.INDEXED
@@ -87,36 +89,38 @@ def choose(plan: Plan, reader: TableReader, catalog: Catalog, caches: ReadCaches
     for edge, choice in choices.items():
         if choice.mode is TraversalMode.CSR:
             in_memory |= {edge, *_node_tables(edge, catalog)}
-    for step in every_step(plan.steps):
-        if isinstance(step, ScanStep) and _wants_all(step, plan, reader, catalog, caches):
-            in_memory.add(step.table_key)
+    for step in every:
+        if isinstance(step, ScanStep):
+            in_memory |= {key for key in step.tables if _wants_all(step, key, plan, reader, catalog, caches)}
     return Choices(choices, frozenset(in_memory))
 
 
-def _wants_all(step: ScanStep, plan: Plan, reader: TableReader, catalog: Catalog, caches: ReadCaches) -> bool:
+def _wants_all(
+    step: ScanStep, table_key: str, plan: Plan, reader: TableReader, catalog: Catalog, caches: ReadCaches
+) -> bool:
     """Whether a scanned table is better numbered as a whole: it is already, or a search looks at a good part of it."""
-    if caches.nodes.peek(reader.state(step.table_key)) is not None:
+    if caches.nodes.peek(reader.state(table_key)) is not None:
         return True
-    if any(isinstance(predicate, ir.TextMatch) for predicate in step.filters):
+    if any(searches_in(predicate) for predicate in step.filters):
         return True
-    if _asks_for_one(step, catalog) and not reader.is_indexed(step.table_key, "id"):
+    if _asks_for_one(step, table_key, catalog) and not reader.is_indexed(table_key, "id"):
         # Look-ups by key without an index read the whole column each time: soon the ids are better kept.
-        rows = reader.row_count(step.table_key)
-        state = reader.state(step.table_key)
+        rows = reader.row_count(table_key)
+        state = reader.state(table_key)
         if caches.spent.get(state, 0.0) >= LOOKUP + READ_ID * rows:
             return True
         caches.spend(state, LOOKUP + SCAN_ID * rows)
     ranked = {ranking.var for operator in plan.upper for ranking in rankings(operator)}
-    return step.var in ranked and step.rows * SEARCHED_SHARE >= reader.row_count(step.table_key)
+    return step.var in ranked and step.rows * SEARCHED_SHARE >= reader.row_count(table_key)
 
 
-def _asks_for_one(step: ScanStep, catalog: Catalog) -> bool:
+def _asks_for_one(step: ScanStep, table_key: str, catalog: Catalog) -> bool:
     """Whether a scan is a look-up by key."""
     return any(
         isinstance(predicate, ir.Compare)
         and predicate.op is ir.CompareOp.EQ
         and any(
-            isinstance(side, ir.Prop) and is_identity(catalog, step.table_key, side.name)
+            isinstance(side, ir.Prop) and is_identity(catalog, table_key, side.name)
             for side in (predicate.left, predicate.right)
         )
         for predicate in step.filters
@@ -133,18 +137,18 @@ def rankings(operator: ir.Operator) -> tuple[ir.Nearest | ir.Bm25, ...]:
 def _ranked_by_text(plan: Plan) -> set[str]:
     """Tables whose texts are scored: the scores need the statistics of the whole column."""
     every = [ranking for operator in plan.upper for ranking in rankings(operator)]
-    return {ranking.table_key for ranking in every if isinstance(ranking, ir.Bm25)}
+    return {key for ranking in every if isinstance(ranking, ir.Bm25) for key in plan.variables[ranking.var]}
 
 
-def _indexed_cost(step: EdgeStep, reader: TableReader) -> float:
-    edges = reader.row_count(step.edge)
-    hops = 1 if isinstance(step, ExistsStep) else step.max_hops
+def _indexed_cost(step: EdgeStep, edge: str, reader: TableReader) -> float:
+    edges = reader.row_count(edge)
+    hops = 1 if isinstance(step, ExistsStep) else step.atom.max_hops
     reached = step.rows if isinstance(step, ExpandStep) else step.sources
     # The last frontier is not asked; the ones between grow towards the rows that come out.
     asked = step.sources if hops == 1 else step.sources + (hops - 1) * max(reached, step.sources)
     column = "dst" if step.direction is ir.Direction.IN else "src"
     found = FOUND_EDGE * min(max(reached, asked), edges)
-    if not reader.is_indexed(step.edge, column):
+    if not reader.is_indexed(edge, column):
         return hops * (LOOKUP + SCAN_EDGE * edges) + found
     return hops * LOOKUP + LOOKUP_NODE * min(asked, hops * edges + 1) + found
 

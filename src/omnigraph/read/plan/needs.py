@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from omnigraph.query import ir
 from omnigraph.query.predicates import leaves
-from omnigraph.read.plan.steps import CombineStep, FilterStep, Plan, ScanStep, Step, every_step, inner_steps
+from omnigraph.read.plan.steps import CombineStep, FilterStep, Plan, ScanStep, every_step_of
 from omnigraph.read.tables.arrow_types import shown_properties
 from omnigraph.schema.catalog import Catalog
+from omnigraph.schema.types import EntityType
 
 FEW_ROWS = 1000
 """A scan that gives so few rows reads everything at once: one question instead of two."""
@@ -21,13 +22,13 @@ def carried_columns(plan: Plan, catalog: Catalog) -> dict[str, tuple[str, ...]]:
     """
     early: dict[str, set[str]] = {}
     for expr in _early(plan):
-        _note(expr, early, catalog, plan.tables)
+        _note(expr, early, catalog)
     late: dict[str, set[str]] = {}
     for column in plan.query.root.columns:
-        _note(column.expr, late, catalog, plan.tables)
+        _note(column.expr, late, catalog)
     cut = any(isinstance(operator, ir.Limit | ir.GroupBy) for operator in plan.upper)
     carried: dict[str, tuple[str, ...]] = {}
-    for step in every_step(plan.steps):
+    for step in every_step_of(plan):
         if isinstance(step, ScanStep):
             names = set(early.get(step.var, ()))
             if not cut or step.rows <= FEW_ROWS:
@@ -37,11 +38,21 @@ def carried_columns(plan: Plan, catalog: Catalog) -> dict[str, tuple[str, ...]]:
 
 
 def _early(plan: Plan) -> Iterator[ir.Expr]:
-    yield from _conditions(plan.steps)
+    for step in every_step_of(plan):
+        match step:
+            case FilterStep(predicate=predicate):
+                yield predicate
+            case CombineStep(on=on):
+                yield from (each.condition for each in on)
+            case _:
+                pass
     for operator in plan.upper:
         match operator:
             case ir.GroupBy(keys=keys, aggregates=aggregates):
                 for column in (*keys, *aggregates):
+                    yield column.expr
+            case ir.Stage(columns=columns):
+                for column in columns:
                     yield column.expr
             case ir.Sort(keys=keys):
                 for key in keys:
@@ -52,22 +63,10 @@ def _early(plan: Plan) -> Iterator[ir.Expr]:
                 pass
 
 
-def _conditions(steps: tuple[Step, ...]) -> Iterator[ir.Expr]:
-    for step in steps:
-        match step:
-            case FilterStep(predicate=predicate):
-                yield predicate
-            case CombineStep(on=on):
-                yield from (each.condition for each in on)
-            case _:
-                pass
-        yield from _conditions(inner_steps(step))
-
-
-def _note(expr: ir.Expr, found: dict[str, set[str]], catalog: Catalog, tables: dict[str, str]) -> None:
+def _note(expr: ir.Expr, found: dict[str, set[str]], catalog: Catalog) -> None:
     for leaf in leaves(expr):
         if isinstance(leaf, ir.Prop):
             found.setdefault(leaf.var, set()).add(leaf.name)
-        elif isinstance(leaf, ir.Entity) and not isinstance(expr, ir.Aggregate):
-            names = {p.name for p in shown_properties(catalog, tables[leaf.var])}
-            found.setdefault(leaf.var, set()).update(names)
+    if isinstance(expr, ir.Entity) and isinstance(expr.type, EntityType):
+        names = {p.name for p in shown_properties(catalog, expr.type.table_key)}
+        found.setdefault(expr.var, set()).update(names)

@@ -42,10 +42,41 @@ def show(expr: ir.Expr) -> str:
             return f"{name}(${expr.var}.{expr.property}, {show(expr.query)})"
         case ir.Rrf(first=first, second=second, k=k):
             return f"rrf({show(first)}, {show(second)}{f', {show(k)}' if k is not None else ''})"
-        case ir.Aggregate(function=function, arg=arg):
-            return f"{function.value}({show(arg)})"
+        case ir.Aggregate(function=function, arg=arg, distinct=distinct):
+            return f"{function.value}({'distinct ' if distinct else ''}{show(arg)})"
         case ir.ColumnRef(name=name):
             return name
+        case _:
+            return _computed(expr)
+
+
+def _computed(expr: ir.Expr) -> str:
+    match expr:
+        case ir.EndsWith(text=text, suffix=suffix):
+            return f"{show(text)} ends_with {show(suffix)}"
+        case ir.Matches(text=text, pattern=pattern):
+            return f"{show(text)} matches {show(pattern)}"
+        case ir.Arithmetic(op=op, left=left, right=right):
+            return f"({show(left)} {op.value} {show(right)})"
+        case ir.Negate(item=item):
+            return f"-{show(item)}"
+        case ir.Shift(moment=moment, amount=amount, unit=unit, backwards=backwards):
+            return f"({show(moment)} {'-' if backwards else '+'} {unit.value}({show(amount)}))"
+        case ir.Case(branches=branches, otherwise=otherwise):
+            shown = " ".join(f"when {show(condition)} then {show(value)}" for condition, value in branches)
+            return f"case {{ {shown} else {show(otherwise)} }}"
+        case ir.ListOf(items=items):
+            return f"[{', '.join(show(item) for item in items)}]"
+        case ir.Index(items=values, index=index):
+            return f"{show(values)}[{show(index)}]"
+        case ir.Call(function=function, args=args):
+            return f"{function}({', '.join(show(arg) for arg in args)})"
+        case ir.TypeOf(var=var):
+            return f"${var}.@type"
+        case ir.PathValue(var=var, part=part):
+            return f"{part.value}(${var})"
+        case _:
+            return type(expr).__name__
 
 
 def _literal(value: object) -> str:

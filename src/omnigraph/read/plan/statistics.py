@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omnigraph.query import ir
+from omnigraph.read.plan.block import Tables
 from omnigraph.read.tables.reader import TableReader
 from omnigraph.schema.catalog import Catalog, NodeType
 from omnigraph.schema.types import EnumType, Scalar, ScalarType
@@ -29,6 +30,10 @@ class Statistics:
     def rows(self, table_key: str) -> int:
         """Rows of a table."""
         return self.reader.row_count(table_key)
+
+    def rows_of(self, tables: Tables) -> int:
+        """Rows of all tables of a variable."""
+        return sum(self.rows(table_key) for table_key in tables)
 
     def degree(self, edge: str, direction: ir.Direction) -> float:
         """Edges of a type per node that they can start from, on average."""
@@ -59,7 +64,7 @@ class Statistics:
                 return min(1.0, (self._equality(table_key, item) or EQUALITY) * 10)
             case ir.IsNull(negated=negated):
                 return 0.9 if negated else 0.1
-            case ir.Contains() | ir.StartsWith():
+            case ir.Contains() | ir.StartsWith() | ir.EndsWith() | ir.Matches():
                 return TEXT_PART
             case ir.TextMatch():
                 return SEARCH

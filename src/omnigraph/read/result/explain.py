@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.query import ir
-from omnigraph.read.plan.choice import Choices
+from omnigraph.read.plan.block import EdgeAtom
+from omnigraph.read.plan.choice import Choices, EdgeChoice
 from omnigraph.read.plan.show import show
 from omnigraph.read.plan.steps import (
-    AntiStep,
     CheckStep,
     CombineStep,
+    EitherStep,
     ExistsStep,
     ExpandStep,
     FilterStep,
+    InnerStep,
+    OptionalStep,
     Plan,
     ScanStep,
     Step,
@@ -100,59 +103,94 @@ class Explanation:
 def explain(plan: Plan, choices: Choices, profile: Profile | None) -> Explanation:
     """The explanation of a plan, with the figures of a run when there was one."""
     lines: list[Line] = []
-    _steps(plan.steps, 0, choices, profile, lines)
-    for operator in plan.upper:
-        record = profile.records.get(id(operator)) if profile is not None else None
-        name, what = _upper(operator)
-        lines.append(
-            Line(name, what, 0, None, None, record.rows if record else None, record.seconds if record else None)
-        )
+    for stage in plan.stages:
+        _steps(stage.block.steps, 0, choices, profile, lines)
+        for operator in stage.upper:
+            record = profile.records.get(id(operator)) if profile is not None else None
+            name, what = _upper(operator)
+            rows, seconds = (record.rows, record.seconds) if record else (None, None)
+            lines.append(Line(name, what, 0, None, None, rows, seconds))
     return Explanation(plan.query.name, tuple(lines), profile)
 
 
 def _steps(steps: tuple[Step, ...], depth: int, choices: Choices, profile: Profile | None, lines: list[Line]) -> None:
     for step in steps:
+        inside = inner_steps(step)
+        if isinstance(step, OptionalStep):
+            _steps(step.below.steps, depth, choices, profile, lines)
+            inside = (step.inner.steps,)
         record = profile.records.get(id(step)) if profile is not None else None
         name, what = _describe(step)
         choice = None
         if isinstance(step, ExpandStep | CheckStep | ExistsStep):
-            made = choices.edges[step.edge]
-            choice = f"{made.mode.value}{' (forced)' if made.forced else ''}: "
-            choice += f"indexed {_milliseconds(made.indexed_cost)}, csr {_milliseconds(made.csr_cost)}"
+            choice = "; ".join(_choice(choices.edges[edge]) for edge in step.atom.edges)
         rows, seconds = (record.rows, record.seconds) if record else (None, None)
         lines.append(Line(name, what, depth, step.rows, choice, rows, seconds))
-        _steps(inner_steps(step), depth + 1, choices, profile, lines)
+        for number, arm in enumerate(inside):
+            if isinstance(step, EitherStep):
+                lines.append(Line("arm", str(number + 1), depth + 1, None, None, None, None))
+            _steps(arm, depth + (2 if isinstance(step, EitherStep) else 1), choices, profile, lines)
+
+
+def _choice(made: EdgeChoice) -> str:
+    forced = " (forced)" if made.forced else ""
+    costs = f"indexed {_milliseconds(made.indexed_cost)}, csr {_milliseconds(made.csr_cost)}"
+    return f"{made.mode.value}{forced}: {costs}"
 
 
 def _describe(step: Step) -> tuple[str, str]:
     match step:
         case ScanStep():
-            return "scan", f"${step.var}: {step.table_key}{_where(step.filters)}"
+            return "scan", f"${step.var}: {_tables(step.tables)}{_where(step.filters)}"
         case ExpandStep():
-            return "expand", f"{_arrow(step)}{_where(step.edge_filters + step.to_filters)}"
+            end = f"${step.to_var}: {_tables(step.to_tables)}"
+            return "expand", f"{_arrow(step)} {end}{_path(step.atom)}{_where(step.edge_filters + step.to_filters)}"
         case CheckStep():
-            return "check", f"{_arrow(step)}{_where(step.edge_filters)}"
+            return "check", f"{_arrow(step)} ${step.to_var}{_path(step.atom)}{_where(step.edge_filters)}"
         case ExistsStep():
-            return "exists", f"${step.from_var} {_edge(step.edge, step.direction)}"
+            return "exists", _arrow(step)
         case FilterStep():
             return "filter", show(step.predicate)
-        case AntiStep():
-            names = ", ".join("$" + var for var in step.anti.vars)
-            return "anti-join", f"on {names}" if step.seeded else f"on {names}, all matches first"
+        case InnerStep(operator=operator):
+            name = "anti-join" if isinstance(operator, ir.AntiJoin) else "semi-join"
+            return name, _on(operator) + ("" if step.seeded else ", all matches first")
+        case EitherStep(operator=operator):
+            return "either", _on(operator) + _binding(operator.binds)
+        case OptionalStep(operator=operator):
+            return "optional", _on(operator) + _binding(operator.binds)
         case CombineStep():
             if not step.on:
                 return "product", ""
             return "join", "on " + " and ".join(f"{show(each.left)} = {show(each.right)}" for each in step.on)
 
 
-def _arrow(step: ExpandStep | CheckStep) -> str:
-    hops = "" if step.max_hops == 1 else f"{{{step.min_hops},{step.max_hops}}}"
-    edge = f" as ${step.edge_var}" if step.edge_var is not None else ""
-    return f"${step.from_var} {_edge(step.edge, step.direction)}{hops}{edge} ${step.to_var}: {step.to_table}"
+def _on(operator: ir.AntiJoin | ir.SemiJoin | ir.Either | ir.Optional) -> str:
+    names = [*("$" + var for var in operator.vars), *operator.columns]
+    return f"on {', '.join(names)}" if names else "on nothing"
 
 
-def _edge(edge: str, direction: ir.Direction) -> str:
-    name = edge.removeprefix("edge:")
+def _binding(variables: tuple[ir.Variable, ...]) -> str:
+    return " binding " + ", ".join("$" + variable.name for variable in variables) if variables else ""
+
+
+def _tables(tables: tuple[str, ...]) -> str:
+    return tables[0] + "".join("|" + key.split(":", 1)[1] for key in tables[1:])
+
+
+def _arrow(step: ExpandStep | CheckStep | ExistsStep) -> str:
+    atom = step.atom
+    hops = "" if atom.max_hops == 1 else f"{{{atom.min_hops},{atom.max_hops}}}"
+    where = "" if atom.where is None else f"[{show(atom.where).replace(f'${ir.EDGE}.', '')}]"
+    edge = f" as ${atom.edge_var}" if atom.edge_var is not None else ""
+    names = "|".join(each.removeprefix("edge:") for each in atom.edges)
+    return f"${step.from_var} {_edge(names, step.direction)}{hops}{where}{edge}"
+
+
+def _path(atom: EdgeAtom) -> str:
+    return "" if atom.path_var is None else f" as ${atom.path_var}"
+
+
+def _edge(name: str, direction: ir.Direction) -> str:
     if direction is ir.Direction.OUT:
         return f"-{name}->"
     return f"<-{name}-" if direction is ir.Direction.IN else f"<-{name}->"
@@ -170,18 +208,28 @@ def _upper(operator: ir.Operator) -> tuple[str, str]:
             return "fuse", show(ranking)
         case ir.GroupBy(keys=keys, aggregates=aggregates):
             by = ", ".join(show(key.expr) for key in keys) or "everything"
+            if not aggregates:
+                return "distinct", by
             return "aggregate", f"{', '.join(show(column.expr) for column in aggregates)} by {by}"
         case ir.Sort(keys=keys, tie_break=tie_break):
-            shown = [show(key.expr) + (" desc" if key.descending else "") for key in keys]
+            shown = [show(key.expr) + _direction(key) for key in keys]
             return "sort", "by " + ", ".join([*shown, *(f"id of ${name}" for name in tie_break)])
-        case ir.Limit(count=count):
-            return "limit", show(count)
+        case ir.Limit(count=count, offset=offset):
+            skipped = "" if offset is None else f" from row {show(offset)} on"
+            return "limit", ("all" if count is None else show(count)) + skipped
+        case ir.Stage(variables=variables, columns=columns):
+            return "stage", ", ".join([*("$" + name for name in variables), *(column.name for column in columns)])
         case ir.Project(columns=columns):
             return "project", ", ".join(column.name for column in columns)
         case ir.Filter(predicate=predicate):
             return "filter", show(predicate)
         case _:
             return type(operator).__name__.lower(), ""
+
+
+def _direction(key: ir.SortKey) -> str:
+    nulls = "" if key.nulls_first is None else f" nulls {'first' if key.nulls_first else 'last'}"
+    return (" desc" if key.descending else "") + nulls
 
 
 def _count(value: float) -> str:

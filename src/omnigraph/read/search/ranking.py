@@ -8,6 +8,7 @@ column.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,32 +23,55 @@ from omnigraph.read.search.tokenizer import phrase_tokens, query_tokens
 from omnigraph.read.search.vectors import best_candidates, cosine_distances, lengths, matrix
 from omnigraph.read.state.frame import Frame
 from omnigraph.read.state.run_state import Run
+from omnigraph.read.state.union import UnionSpace
+from omnigraph.read.tables.values import true_mask
 
 RRF_K = 60
 WHOLE_INDEX_SHARE = 16
 """The index of a whole column is made when one text in so many has to be looked at."""
 
 
-def text_mask(run: Run, match: ir.TextMatch, codes: Codes) -> Mask:
-    """Which of these entities match a text predicate. A missing text, and a query without tokens, match nothing."""
+def table_mask(run: Run, match: ir.TextMatch, table_key: str, codes: Codes) -> Mask:
+    """Which of these entities of one table match. A missing text, and a query without tokens, match nothing."""
+    found = _looked_up(run, match, table_key, codes)
+    return np.zeros(len(codes), dtype=bool) if found is None else found[0]
+
+
+def table_truth(run: Run, match: ir.TextMatch, table_key: str, codes: Codes) -> pa.Array:
+    """Whether entities of one table match, unknown where there is no text (or no query)."""
+    found = _looked_up(run, match, table_key, codes)
+    if found is None:
+        return pa.nulls(len(codes), pa.bool_())
+    return pa.array(found[0], mask=~found[1])
+
+
+def frame_mask(run: Run, match: ir.TextMatch, frame: Frame) -> Mask:
+    """Which rows match, by the entities that they bind."""
+    return true_mask(run.evaluate(match, frame))
+
+
+def _looked_up(run: Run, match: ir.TextMatch, table_key: str, codes: Codes) -> tuple[Mask, Mask] | None:
+    """Which entities match and which have a text; None when there is no query."""
     query = run.constant(match.query)
-    if query is None or len(codes) == 0:
-        return np.zeros(len(codes), dtype=bool)
+    if query is None:
+        return None
     edits = None if match.edits is None else run.constant(match.edits)
     if edits is not None and edits < 0:
         raise BadRequest(f"fuzzy() on `{match.property}` takes 0 or more edits and got {edits}")
-    index, places = _index_for(run, match, codes)
-    return _matches(index, match.predicate, query, edits)[places]
+    if len(codes) == 0:
+        return np.empty(0, dtype=bool), np.empty(0, dtype=bool)
+    index, places = _index_for(run, match, table_key, codes)
+    return _matches(index, match.predicate, query, edits)[places], index.present[places]
 
 
-def _index_for(run: Run, match: ir.TextMatch, codes: Codes) -> tuple[TextIndex, Codes]:
+def _index_for(run: Run, match: ir.TextMatch, table_key: str, codes: Codes) -> tuple[TextIndex, Codes]:
     """An index that has the texts of these entities, and where they are in it."""
-    space = run.space(match.table_key)
+    space = run.space(table_key)
     rows = space.rows(codes)
-    key = (run.reader.state(match.table_key), match.property)
-    many = len(codes) * WHOLE_INDEX_SHARE >= run.reader.row_count(match.table_key)
+    key = (run.reader.state(table_key), match.property)
+    many = len(codes) * WHOLE_INDEX_SHARE >= run.reader.row_count(table_key)
     if rows is not None and (many or run.caches.texts.peek(key) is not None):
-        return text_index_of(run, match.table_key, match.property), rows
+        return text_index_of(run, table_key, match.property), rows
     texts = space.columns(codes, [match.property])[0]
     return index_texts([texts]), np.arange(len(codes), dtype=np.int64)
 
@@ -71,6 +95,8 @@ def _lengths_of(run: Run, ranking: ir.Nearest) -> npt.NDArray[np.float64]:
 def _matches(index: TextIndex, predicate: ir.TextPredicate, query: str, edits: int | None) -> Mask:
     if predicate is ir.TextPredicate.SEARCH:
         return index.any_of(query_tokens(query))
+    if predicate is ir.TextPredicate.MATCH_ALL:
+        return index.all_of(query_tokens(query))
     if predicate is ir.TextPredicate.MATCH_TEXT:
         return index.phrase(phrase_tokens(query))
     return index.near_any_of(query_tokens(query), edits)
@@ -87,7 +113,23 @@ def rank(run: Run, frame: Frame, operator: ir.Rank, top: int | None) -> Frame:
 
 
 def entity_scores(run: Run, ranking: ir.Nearest | ir.Bm25, codes: Codes) -> npt.NDArray[np.float64]:
-    """The score of each entity, not-a-number for one that has none."""
+    """The score of each entity, not-a-number for one that has none and for no entity.
+
+    Each table has scores of its own: BM25 takes its statistics from the column of the entity's own table.
+    """
+    scores = np.full(len(codes), np.nan)
+    present = np.flatnonzero(codes >= 0)
+    tables = run.variables[ranking.var]
+    space = run.entities(tables)
+    for table_key in tables:
+        at, local = space.part(codes[present], table_key) if isinstance(space, UnionSpace) else (None, codes[present])
+        scores[present if at is None else present[at]] = _table_scores(
+            run, replace(ranking, table_key=table_key), local
+        )
+    return scores
+
+
+def _table_scores(run: Run, ranking: ir.Nearest | ir.Bm25, codes: Codes) -> npt.NDArray[np.float64]:
     if isinstance(ranking, ir.Nearest):
         vector = query_vector(run, ranking)
         if vector is None:
@@ -119,6 +161,9 @@ def _distances(run: Run, ranking: ir.Nearest, codes: Codes, vector: npt.NDArray[
 
 def _nearest_candidates(run: Run, frame: Frame, ranking: ir.Nearest, top: int) -> Frame:
     """The rows of the entities that can be among the nearest, found at 32-bit width over the column in memory."""
+    tables = run.variables[ranking.var]
+    if len(tables) > 1 or bool((frame.bindings[ranking.var] < 0).any()):
+        return frame
     vector = query_vector(run, ranking)
     space = run.space(ranking.table_key)
     distinct, inverse = distinct_codes(frame.bindings[ranking.var])
@@ -160,7 +205,7 @@ def _places(run: Run, ranking: ir.Nearest | ir.Bm25, codes: Codes) -> Codes:
     scores = entity_scores(run, ranking, codes)
     if isinstance(ranking, ir.Bm25):
         scores = -scores
-    order = np.lexsort((run.space(ranking.table_key).order(codes), scores))
+    order = np.lexsort((run.order(run.variables[ranking.var], codes), scores))
     places = np.empty(len(codes), dtype=np.int64)
     places[order] = np.arange(1, len(codes) + 1)
     places[np.isnan(scores)] = 0

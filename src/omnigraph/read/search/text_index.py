@@ -26,11 +26,15 @@ BM25_B = 0.75
 class TextIndex:
     """A text is known by its place in the column; a missing text has no tokens and does not count."""
 
-    def __init__(self, words: SortedIds, stream: Codes, starts: Codes, texts: int) -> None:
-        """`stream` holds the word of every token of every text in sequence; `starts` where each text begins."""
+    def __init__(self, words: SortedIds, stream: Codes, starts: Codes, present: Mask) -> None:
+        """`stream` holds the word of every token of every text in sequence; `starts` where each text begins.
+
+        `present` says which texts are there at all.
+        """
         self.words = words
         self.size = len(starts) - 1
-        self.texts = texts
+        self.present = present
+        self.texts = int(np.count_nonzero(present))
         self._stream = stream.astype(np.int32)
         self._starts = starts
         self._text_of = np.repeat(np.arange(self.size, dtype=np.int32), np.diff(starts))
@@ -43,12 +47,22 @@ class TextIndex:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        arrays = (self._stream, self._starts, self._text_of, self._order, self._offsets)
+        arrays = (self._stream, self._starts, self._text_of, self._order, self._offsets, self.present)
         return sum(array.nbytes for array in arrays) + self.words.nbytes
 
     def any_of(self, tokens: Sequence[str]) -> Mask:
         """The texts that have at least one of the tokens."""
         return self._having(self._known(tokens))
+
+    def all_of(self, tokens: Sequence[str]) -> Mask:
+        """The texts that have every one of the tokens, wherever they stand."""
+        words = self._known(tokens)
+        if not tokens or len(words) < len(tokens):
+            return np.zeros(self.size, dtype=bool)
+        matched = np.ones(self.size, dtype=bool)
+        for word in words:
+            matched &= self._having(np.array([word]))
+        return matched
 
     def near_any_of(self, tokens: Sequence[str], edits: int | None) -> Mask:
         """The texts that have a token within the edit distance of one of the tokens (None: by the token's length)."""
@@ -123,15 +137,16 @@ def index_texts(columns: Iterable[pa.Array]) -> TextIndex:
     """An index over texts that come in pieces."""
     encoded: list[pa.DictionaryArray] = []
     counts: list[Codes] = []
-    texts = 0
+    present: list[Mask] = []
     for column in columns:
         tokens, starts = tokenize(column)
         encoded.append(tokens.dictionary_encode())
         counts.append(np.diff(starts))
-        texts += len(column) - column.null_count
+        present.append(np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=bool))
     names = pc.unique(pa.concat_arrays([pa.array([], pa.large_string()), *(piece.dictionary for piece in encoded)]))
     words = SortedIds(names.take(pc.sort_indices(names)))
     streams = [words.find(piece.dictionary)[codes_of(piece.indices)] for piece in encoded if len(piece)]
     stream = np.concatenate(streams) if streams else np.empty(0, dtype=np.int64)
     starts = np.concatenate(([0], np.cumsum(np.concatenate(counts)))) if counts else np.zeros(1, dtype=np.int64)
-    return TextIndex(words, stream, starts.astype(np.int64), texts)
+    there = np.concatenate(present) if present else np.empty(0, dtype=bool)
+    return TextIndex(words, stream, starts.astype(np.int64), there)

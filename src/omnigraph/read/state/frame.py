@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -10,12 +11,15 @@ import pyarrow as pa
 
 from omnigraph.read.codes.arrays import Codes, Mask
 
+NULL = -1
+"""The code of no entity."""
+
 
 @dataclass(frozen=True, slots=True)
 class EntityCodes:
-    """A computed column that holds entities (a group key `$x`)."""
+    """A computed column that holds entities (a group key `$x`), of these tables."""
 
-    table_key: str
+    tables: tuple[str, ...]
     codes: Codes
 
 
@@ -25,7 +29,10 @@ ComputedColumn: TypeAlias = "Any | EntityCodes"
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A set of bindings. No two rows are equal."""
+    """Bindings: for each variable the codes of its entities, `NULL` where an `optional` found nothing.
+
+    Computed columns are aliases of an earlier stage, scores, aggregates, and paths under the names of their variables.
+    """
 
     length: int
     bindings: dict[str, Codes] = field(default_factory=dict)
@@ -44,9 +51,7 @@ class Frame:
         """The rows at these places, in this order."""
         at = pa.array(rows) if self.columns else None
         columns: dict[str, ComputedColumn] = {
-            name: EntityCodes(column.table_key, column.codes[rows])
-            if isinstance(column, EntityCodes)
-            else column.take(at)
+            name: EntityCodes(column.tables, column.codes[rows]) if isinstance(column, EntityCodes) else column.take(at)
             for name, column in self.columns.items()
         }
         return Frame(len(rows), {var: codes[rows] for var, codes in self.bindings.items()}, columns)
@@ -60,7 +65,7 @@ class Frame:
     def slice(self, start: int, stop: int) -> Frame:
         """A stretch of the rows."""
         columns: dict[str, ComputedColumn] = {
-            name: EntityCodes(column.table_key, column.codes[start:stop])
+            name: EntityCodes(column.tables, column.codes[start:stop])
             if isinstance(column, EntityCodes)
             else column.slice(start, stop - start)
             for name, column in self.columns.items()
@@ -69,9 +74,20 @@ class Frame:
         return Frame(stop - start, bindings, columns)
 
     def append(self, other: Frame) -> Frame:
-        """These rows, then those of a frame with the same variables and no computed columns."""
+        """These rows, then those of a frame with the same variables and columns."""
         bindings = {var: np.concatenate([codes, other.bindings[var]]) for var, codes in self.bindings.items()}
-        return Frame(self.length + other.length, bindings)
+        columns = {name: _appended(column, other.columns[name]) for name, column in self.columns.items()}
+        return Frame(self.length + other.length, bindings, columns)
+
+    def joined(self, other: Frame) -> Frame:
+        """These variables and columns beside those of a frame with as many rows."""
+        return Frame(self.length, {**self.bindings, **other.bindings}, {**self.columns, **other.columns})
+
+    def only(self, variables: Iterable[str], columns: Iterable[str] = ()) -> Frame:
+        """With just these variables and columns. A path is a column under the name of its variable."""
+        names = tuple(variables)
+        kept = {name: self.columns[name] for name in (*columns, *(n for n in names if n not in self.bindings))}
+        return Frame(self.length, {n: self.bindings[n] for n in names if n in self.bindings}, kept)
 
     def bind(self, var: str, codes: Codes) -> Frame:
         """With one more variable."""
@@ -80,6 +96,12 @@ class Frame:
     def compute(self, name: str, column: ComputedColumn) -> Frame:
         """With one more computed column."""
         return Frame(self.length, self.bindings, {**self.columns, name: column})
+
+
+def _appended(one: Any, two: Any) -> ComputedColumn:
+    if isinstance(one, EntityCodes) and isinstance(two, EntityCodes):
+        return EntityCodes(one.tables, np.concatenate([one.codes, two.codes]))
+    return pa.concat_arrays([one, two if two.type == one.type else two.cast(one.type)])
 
 
 UNIT = Frame(1)

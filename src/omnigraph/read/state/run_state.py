@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.embed.provider import EmbeddingProvider
 from omnigraph.query import ir
 from omnigraph.query.predicates import bound, leaves
-from omnigraph.read.codes.arrays import Mask
+from omnigraph.read.codes.arrays import Codes, Mask
 from omnigraph.read.state.control import MemoryBudget, StopSign
 from omnigraph.read.state.frame import EntityCodes, Frame
 from omnigraph.read.state.profile import Profile
 from omnigraph.read.state.spaces import EdgeRowSpace, GrowingSpace, SortedSpace, Space
+from omnigraph.read.state.union import UnionSpace, over_present
 from omnigraph.read.tables.caches import ReadCaches
 from omnigraph.read.tables.reader import TableReader
 from omnigraph.read.tables.values import evaluate, true_mask
@@ -36,7 +39,10 @@ class Run:
     stop: StopSign
     memory: MemoryBudget
     profile: Profile
-    tables: Mapping[str, str]
+    variables: Mapping[str, tuple[str, ...]]
+    """The tables that each variable ranges over."""
+    text_truth: Callable[[Run, ir.TextMatch, str, Codes], pa.Array]
+    """Whether texts match, for predicates that stand among others; given by the search room, which is above this."""
     in_memory: frozenset[str] = frozenset()
     """Tables whose entities are numbered as a whole: those that a compressed adjacency or a text index speaks of."""
     csr_edges: frozenset[str] = frozenset()
@@ -45,6 +51,7 @@ class Run:
     """The properties of each variable that are worth reading along with its scan."""
     provider: EmbeddingProvider | None = None
     _spaces: dict[str, Space] = field(default_factory=dict)
+    _unions: dict[tuple[str, ...], UnionSpace] = field(default_factory=dict)
     embedded: dict[tuple[str, int, str | None], Sequence[float]] = field(default_factory=dict)
     """Query texts that were embedded already."""
 
@@ -61,9 +68,39 @@ class Run:
             self._spaces[table_key] = found
         return found
 
-    def space_of(self, var: str) -> Space:
-        """Where the entities of a variable are."""
-        return self.space(self.tables[var])
+    def entities(self, tables: tuple[str, ...]) -> Space | UnionSpace:
+        """Where the entities of some tables are."""
+        if len(tables) == 1:
+            return self.space(tables[0])
+        found = self._unions.get(tables)
+        if found is None:
+            found = self._unions[tables] = UnionSpace(tables, [self.space(table_key) for table_key in tables])
+        return found
+
+    def ids(self, tables: tuple[str, ...], codes: Codes) -> pa.Array:
+        """The ids behind codes, null for no entity."""
+        return over_present(codes, lambda present: [self.entities(tables).ids(present)])[0]
+
+    def values(self, tables: tuple[str, ...], codes: Codes, names: Sequence[str]) -> list[pa.Array]:
+        """Properties of entities, null for no entity."""
+        return over_present(codes, lambda present: self.entities(tables).columns(present, names))
+
+    def type_names(self, tables: tuple[str, ...], codes: Codes) -> pa.Array:
+        """The names of the types of entities, null for no entity."""
+        space = self.entities(tables)
+        if isinstance(space, UnionSpace):
+            return over_present(codes, lambda present: [space.type_names(present)])[0]
+        name = pa.scalar(tables[0].split(":", 1)[1], pa.string())
+        return over_present(codes, lambda present: [pa.repeat(name, len(present))])[0]
+
+    def order(self, tables: tuple[str, ...], codes: Codes) -> Codes:
+        """Integers that sort as the ids do, no entity first."""
+        missing = codes < 0
+        if not missing.any():
+            return self.entities(tables).order(codes)
+        order = np.full(len(codes), -1, dtype=np.int64)
+        order[~missing] = self.entities(tables).order(codes[~missing])
+        return order
 
     def bind(self, expr: ir.Expr) -> ir.Expr:
         """The expression with parameters and `now()` replaced by their values."""
@@ -82,6 +119,21 @@ class Run:
         columns = self._leaf_columns(expr, frame)
         return evaluate(expr, frame.length, lambda leaf: columns[leaf])
 
+    def evaluate_in(self, expr: ir.Expr, table_key: str, codes: Codes) -> pa.Array:
+        """The value of an expression over one variable for entities of one table."""
+        expr = self.bind(expr)
+        props = [leaf for leaf in dict.fromkeys(leaves(expr)) if isinstance(leaf, ir.Prop | ir.Entity | ir.TextMatch)]
+        plain = [leaf for leaf in props if isinstance(leaf, ir.Prop)]
+        space = self.space(table_key)
+        found = dict(zip(plain, space.columns(codes, [prop.name for prop in plain]), strict=True)) if plain else {}
+        columns: dict[ir.Expr, pa.Array] = dict(found.items())
+        for leaf in props:
+            if isinstance(leaf, ir.Entity):
+                columns[leaf] = space.ids(codes)
+            elif isinstance(leaf, ir.TextMatch):
+                columns[leaf] = self.text_truth(self, leaf, table_key, codes)
+        return evaluate(expr, len(codes), lambda leaf: columns[leaf])
+
     def mask(self, expr: ir.Expr, frame: Frame) -> Mask:
         """The rows for which a predicate is true, neither false nor unknown."""
         return true_mask(self.evaluate(expr, frame))
@@ -89,24 +141,40 @@ class Run:
     def _leaf_columns(self, expr: ir.Expr, frame: Frame) -> dict[ir.Expr, pa.Array]:
         wanted: dict[str, list[ir.Prop]] = {}
         columns: dict[ir.Expr, pa.Array] = {}
-        for leaf in leaves(expr):
-            if isinstance(leaf, ir.Prop):
-                wanted.setdefault(leaf.var, []).append(leaf)
-            elif isinstance(leaf, ir.Entity):
-                columns[leaf] = self.space_of(leaf.var).ids(frame.bindings[leaf.var])
-            elif isinstance(leaf, ir.ColumnRef):
-                computed = frame.columns[leaf.name]
-                columns[leaf] = (
-                    self.space(computed.table_key).ids(computed.codes)
-                    if isinstance(computed, EntityCodes)
-                    else computed
-                )
+        for leaf in dict.fromkeys(leaves(expr)):
+            match leaf:
+                case ir.Prop(var=var):
+                    wanted.setdefault(var, []).append(leaf)
+                case ir.Entity(var=var):
+                    columns[leaf] = self.ids(self.variables[var], frame.bindings[var])
+                case ir.TypeOf(var=var):
+                    columns[leaf] = self.type_names(self.variables[var], frame.bindings[var])
+                case ir.PathValue(var=var, part=part):
+                    columns[leaf] = path_part(frame.columns[var], part)
+                case ir.TextMatch():
+                    columns[leaf] = self._text_truth(leaf, frame.bindings[leaf.var])
+                case ir.ColumnRef(name=name):
+                    computed = frame.columns[name]
+                    columns[leaf] = (
+                        self.ids(computed.tables, computed.codes) if isinstance(computed, EntityCodes) else computed
+                    )
+                case _:
+                    pass
         for var, props in wanted.items():
-            names = [prop.name for prop in props]
-            values = self.space_of(var).columns(frame.bindings[var], names)
+            values = self.values(self.variables[var], frame.bindings[var], [prop.name for prop in props])
             columns.update(zip(props, values, strict=True))
         self.memory.expect("the values of properties", sum(column.nbytes for column in columns.values()))
         return columns
+
+    def _text_truth(self, match: ir.TextMatch, codes: Codes) -> pa.Array:
+        space = self.entities(self.variables[match.var])
+        if isinstance(space, UnionSpace):
+            return over_present(
+                codes,
+                lambda present: [space.by_table(present, lambda key, part: self.text_truth(self, match, key, part))],
+            )[0]
+        table_key = self.variables[match.var][0]
+        return over_present(codes, lambda present: [self.text_truth(self, match, table_key, present)])[0]
 
     def hold(self, frame: Frame) -> Frame:
         """Note the memory that the bindings take now."""
@@ -122,3 +190,8 @@ def id_property(catalog: Catalog, table_key: str) -> str | None:
         return None
     name = node_type.key[0]
     return name if is_text(node_type.by_name[name].type) else None
+
+
+def path_part(path: pa.StructArray, part: ir.PathPart) -> pa.Array:
+    """The hops, the nodes or the edges of paths."""
+    return pc.struct_field(path, part.value)

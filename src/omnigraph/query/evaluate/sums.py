@@ -1,5 +1,6 @@
-"""Sums that do not depend on the order of rows: integers are added exactly, and floats in pieces that add up without
-rounding. So two plans of one query, and both engines, give the same bits.
+"""Sums of groups that do not depend on the order of rows: integers exactly, floats in pieces that add up exactly.
+
+So two plans of one query, and two engines, give the same bits.
 """
 
 from __future__ import annotations
@@ -10,40 +11,48 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.read.codes.arrays import Codes, Mask
+from omnigraph.query.functions.kernels.rows import CannotCompute
+
+Codes = npt.NDArray[np.int64]
 
 LEVELS = 3
 EXACT = 2**53
 """Integers up to here are exact as 64-bit floats."""
+_STRETCH = 2**20
+"""So many numbers of 32 bits add up exactly as floats."""
 
 
-HALF = 32
-LOW = 2**HALF - 1
-CHUNK = 2**20
-"""So many 32-bit numbers add up exactly in a 64-bit float."""
-
-
-def group_integer_sums(values: pa.Array, numbers: Codes, count: int) -> tuple[npt.NDArray[Any], Mask]:
-    """The exact sum of each group in 64 bits, unsigned for unsigned values, and which sums do not fit in there."""
+def integer_sums(values: pa.Array, groups: Codes, count: int) -> pa.Array:
+    """The exact sum of each group, in the type of the values (int64 or uint64). Raises `CannotCompute`."""
     plain = np.asarray(values.to_numpy(zero_copy_only=False))
-    unsigned = plain.dtype.kind == "u"
-    wide = plain.astype(np.uint64 if unsigned else np.int64, copy=False)
-    if len(wide) == 0:
-        return np.zeros(count, dtype=wide.dtype), np.zeros(count, dtype=bool)
-    if max(abs(int(wide.max())), abs(int(wide.min()))) * len(wide) < EXACT:
-        sums = np.bincount(numbers, weights=wide, minlength=count).astype(wide.dtype)
-        return sums, np.zeros(count, dtype=bool)
-    low = np.zeros(count, dtype=np.int64)
-    high = np.zeros(count, dtype=np.int64)
-    for start in range(0, len(wide), CHUNK):
-        part, at = wide[start : start + CHUNK], numbers[start : start + CHUNK]
-        low += np.bincount(at, weights=part & wide.dtype.type(LOW), minlength=count).astype(np.int64)
-        high += np.bincount(at, weights=part >> wide.dtype.type(HALF), minlength=count).astype(np.int64)
-    high += low >> HALF
-    low &= LOW
-    bottom, top = (0, LOW) if unsigned else (-(2 ** (HALF - 1)), 2 ** (HALF - 1) - 1)
-    over = (high < bottom) | (high > top)
-    return (high.astype(wide.dtype) << wide.dtype.type(HALF)) | low.astype(wide.dtype), over
+    if len(plain) == 0:
+        return pa.array(np.zeros(count, dtype=np.int64)).cast(values.type)
+    largest = max(abs(int(plain.max())), abs(int(plain.min())))
+    if largest * len(plain) < EXACT:
+        sums = np.bincount(groups, weights=plain, minlength=count)
+        return pa.array(sums.astype(np.int64)).cast(values.type)
+    low, high = _halves(plain, groups, count)
+    high = high + (low >> 32)
+    low = low & 0xFFFFFFFF
+    unsigned = plain.dtype == np.uint64
+    bottom, top = (0, 2**32) if unsigned else (-(2**31), 2**31)
+    if bool(np.any((high < bottom) | (high >= top))):
+        raise CannotCompute(f"a sum that does not fit {'U64' if unsigned else 'I64'}")
+    if unsigned:
+        return pa.array((high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64))
+    return pa.array((high << 32) | low)
+
+
+def _halves(plain: npt.NDArray[Any], groups: Codes, count: int) -> tuple[Codes, Codes]:
+    """The sums of the lower and of the upper 32 bits."""
+    low, high = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    for start in range(0, len(plain), _STRETCH):
+        part, numbers = plain[start : start + _STRETCH], groups[start : start + _STRETCH]
+        lower = (part & part.dtype.type(0xFFFFFFFF)).astype(np.float64)
+        upper = (part >> part.dtype.type(32)).astype(np.float64)
+        low += np.bincount(numbers, weights=lower, minlength=count).astype(np.int64)
+        high += np.bincount(numbers, weights=upper, minlength=count).astype(np.int64)
+    return low, high
 
 
 def group_sums(values: pa.Array, numbers: Codes, count: int) -> npt.NDArray[np.float64]:
@@ -55,10 +64,8 @@ def group_sums(values: pa.Array, numbers: Codes, count: int) -> npt.NDArray[np.f
         largest = max(abs(int(plain.max())), abs(int(plain.min())))
         if largest * len(plain) < EXACT:
             return np.bincount(numbers, weights=plain, minlength=count).astype(np.float64)
-        totals = [0] * count
-        for number, value in zip(numbers.tolist(), plain.tolist(), strict=True):
-            totals[number] += value
-        return np.array([float(total) for total in totals])
+        low, high = _halves(plain, numbers, count)
+        return np.array([float((int(up) << 32) + int(down)) for up, down in zip(high, low, strict=True)])
     plain = plain.astype(np.float64)
     finite = np.isfinite(plain)
     if not finite.all():

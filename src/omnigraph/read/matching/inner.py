@@ -1,0 +1,122 @@
+"""Blocks inside a block: `not`, `exists`, `optional` and `either`.
+
+Their steps start from the different outer bindings, each once; `ROW` says which one a match belongs to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.query import ir
+from omnigraph.read.codes.arrays import Codes, factorize, ranges
+from omnigraph.read.codes.order import order_codes
+from omnigraph.read.matching.paths import PATH
+from omnigraph.read.plan.steps import EitherStep, InnerStep, OptionalStep, Step
+from omnigraph.read.state.frame import NULL, UNIT, EntityCodes, Frame
+from omnigraph.read.state.run_state import Run
+
+RunSteps = Callable[[tuple[Step, ...], Frame], Frame]
+
+ROW = "@row"
+"""The outer binding that a match belongs to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """The different outer bindings, and for each row of the frame which one it has."""
+
+    frame: Frame
+    numbers: Codes
+
+
+def seed_of(frame: Frame, names: Sequence[str], columns: Sequence[str]) -> Seed:
+    """The bindings of some variables (and computed columns) that a frame has, each once."""
+    outer = frame.only(names, columns)
+    if outer.columns.keys() & set(names):
+        # A path is not compared: every row is asked for itself.
+        first = numbers = np.arange(frame.length, dtype=np.int64)
+    else:
+        keys = [outer.bindings[name] for name in names]
+        keys += [_codes(outer.columns[name]) for name in columns]
+        numbers, first = factorize(keys, frame.length)
+    rows = np.arange(len(first), dtype=np.int64)
+    return Seed(outer.take(first).bind(ROW, rows), numbers)
+
+
+def _codes(column: object) -> Codes:
+    return column.codes if isinstance(column, EntityCodes) else order_codes(column)
+
+
+def inner(run: Run, frame: Frame, step: InnerStep, run_steps: RunSteps) -> Frame:
+    """`not { }`: the rows whose outer variables have no match inside; `exists { }`: those that have one."""
+    if frame.length == 0:
+        return frame
+    operator = step.operator
+    wanted = isinstance(operator, ir.SemiJoin)
+    if not step.seeded:
+        outer = [frame.bindings[var] for var in operator.vars]
+        found = run_steps(step.inner.steps, UNIT)
+        both = [np.concatenate([found.bindings[var], codes]) for var, codes in zip(operator.vars, outer, strict=True)]
+        numbers, _ = factorize(both, found.length + frame.length)
+        taken = np.zeros(int(numbers.max()) + 1, dtype=bool)
+        taken[numbers[: found.length]] = True
+        return frame.keep(taken[numbers[found.length :]] == wanted)
+    seed = seed_of(frame, operator.vars, operator.columns)
+    found = run_steps(step.inner.steps, seed.frame)
+    matched = np.zeros(seed.frame.length, dtype=bool)
+    matched[found.bindings[ROW]] = True
+    return frame.keep(matched[seed.numbers] == wanted)
+
+
+def optional(run: Run, frame: Frame, step: OptionalStep, run_steps: RunSteps) -> Frame:
+    """Each row with every match, or once with nothing for what the block binds."""
+    operator = step.operator
+    seed = seed_of(frame, operator.vars, operator.columns)
+    found = run_steps(step.inner.steps, seed.frame)
+    counts = np.bincount(found.bindings[ROW], minlength=seed.frame.length)
+    order = np.argsort(found.bindings[ROW], kind="stable")
+    starts = np.cumsum(counts) - counts
+    own = counts[seed.numbers]
+    run.memory.expect("bindings", 8 * int(np.maximum(own, 1).sum()) * (len(frame.bindings) + len(operator.binds)))
+    rows = np.repeat(np.arange(frame.length, dtype=np.int64), np.maximum(own, 1))
+    places = np.full(len(rows), NULL, dtype=np.int64)
+    places[np.repeat(own > 0, np.maximum(own, 1))] = order[ranges(starts[seed.numbers], own)]
+    result = frame.take(rows)
+    missing = places < 0
+    for variable in operator.binds:
+        codes = found.bindings[variable.name]
+        bound = np.full(len(places), NULL, dtype=np.int64)
+        bound[~missing] = codes[places[~missing]]
+        result = result.bind(variable.name, bound)
+    for name in operator.paths:
+        paths: Any = found.columns[name] if found.length else pa.array([None], PATH)
+        result = result.compute(name, paths.take(pa.array(np.where(missing, 0, places), mask=missing)))
+    return result
+
+
+def either(run: Run, frame: Frame, step: EitherStep, run_steps: RunSteps) -> Frame:
+    """Each row with every different binding that some arm matches."""
+    operator = step.operator
+    names = [variable.name for variable in operator.binds]
+    seed = seed_of(frame, operator.vars, operator.columns)
+    arms = [run_steps(arm.steps, seed.frame).only([ROW, *names]) for arm in step.arms]
+    found = arms[0]
+    for arm in arms[1:]:
+        found = found.append(arm)
+    if not names:
+        matched = np.zeros(seed.frame.length, dtype=bool)
+        matched[found.bindings[ROW]] = True
+        return frame.keep(matched[seed.numbers])
+    _, first = factorize([found.bindings[name] for name in (ROW, *names)], found.length)
+    found = found.take(first)
+    counts = np.bincount(found.bindings[ROW], minlength=seed.frame.length)
+    starts = np.cumsum(counts) - counts
+    own = counts[seed.numbers]
+    run.memory.expect("bindings", 8 * int(own.sum()) * (len(frame.bindings) + len(names)))
+    rows = np.repeat(np.arange(frame.length, dtype=np.int64), own)
+    return frame.take(rows).joined(found.only(names).take(ranges(starts[seed.numbers], own)))
