@@ -239,16 +239,18 @@ class QueryMaker:
         if self.chance(0.08):
             nodes = [name for name in scope.named() if scope.variables[name].startswith("node:")]
             if nodes:
-                again = rng.choice(nodes)
-                made.append(tree.Bind(again, scope.variables[again], self.inline(again, scope)))
+                twice = rng.choice(nodes)
+                made.append(tree.Bind(twice, scope.variables[twice], self.inline(twice, scope)))
         for _ in range(rng.choice((0, 1, 1, 2)) if made else 1):
             condition = self.condition(scope)
             if condition is not None:
                 made.append(tree.Where(condition))
         if made and self.chance(0.04):
-            made.append(rng.choice(made))  # said twice, meant once
-            if isinstance(made[-1], tree.Hop) and (made[-1].edge_var or made[-1].path):
-                made.pop()
+            again = rng.choice(made)
+            names = [name for name in vars(again).values() if isinstance(name, str)]
+            own = isinstance(again, tree.Hop) and (again.edge_var or again.path)
+            if not own and not any(name.startswith("_") for name in names):
+                made.append(again)  # said twice, meant once
         if depth:
             for _ in range(rng.choice((0, 0, 0, 1, 2)) if not inside else rng.choice((0, 0, 0, 1))):
                 block = self.make("block", scope, depth - 1)

@@ -23,7 +23,7 @@ def first_difference(ways: tuple[str, ...] = ("csr",)) -> Found:
     raise AssertionError(f"nothing found in {coverage.queries} queries")
 
 
-@pytest.mark.parametrize("left_out", ["FilterStep", "AntiStep", "CheckStep"])
+@pytest.mark.parametrize("left_out", ["FilterStep", "InnerStep", "CheckStep"])
 def test_a_step_that_the_engine_leaves_out_is_found(monkeypatch, left_out):
     step_as_it_is = execute._step
 
@@ -38,7 +38,7 @@ def test_a_difference_is_made_small_and_printed_as_a_program(monkeypatch):
     step_as_it_is = execute._step
 
     def faulty(run: Any, step: Any, frame: Any) -> Any:
-        return frame if type(step).__name__ == "AntiStep" else step_as_it_is(run, step, frame)
+        return frame if type(step).__name__ == "InnerStep" else step_as_it_is(run, step, frame)
 
     monkeypatch.setattr(execute, "_step", faulty)
     small = shrink(first_difference(), 15)
