@@ -23,6 +23,7 @@ class Oracle:
         self.schema = schema
         self.tables = tables
         self.db = duckdb.connect(":memory:", config={"threads": 1})
+        self.db.execute("SET order_by_non_integer_literal = true")
         self.db.execute("PRAGMA disable_optimizer")  # nothing clever between the words and the rows
         for name, function, arguments, result, nulls in sql.FUNCTIONS:
             self.db.create_function(name, function, arguments, result, null_handling=nulls)
