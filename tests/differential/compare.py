@@ -20,7 +20,8 @@ def difference(expected: Rows, answer: Answer, places: int = 0) -> str | None:
     if answer.rows is None:
         code = re.search(r"\b[TQ]\d+\b", str(answer.error))
         return f"error {str(answer.error).split(':')[0]}" + (f" {code[0]}" if code else "")
-    return None if same(answer.rows, expected, places) else "rows"
+    named = [list(row) for row in answer.rows] == [list(row) for row in expected]
+    return None if named and same(answer.rows, expected, places) else "rows"
 
 
 def same(one: Any, other: Any, places: int = 0) -> bool:
@@ -31,7 +32,7 @@ def same(one: Any, other: Any, places: int = 0) -> bool:
         near = abs(one - other) <= places * math.ulp(max(abs(one), abs(other))) if places else False
         return near or struct.pack("<d", one) == struct.pack("<d", other)
     if isinstance(one, dict):
-        return list(one) == list(other) and all(same(one[key], other[key], places) for key in one)
+        return one.keys() == other.keys() and all(same(one[key], other[key], places) for key in one)
     if isinstance(one, list):
         return len(one) == len(other) and all(same(*pair, places) for pair in zip(one, other, strict=True))
     return bool(one == other)

@@ -54,10 +54,12 @@ class Scope:
     paths: list[str] = field(default_factory=list)
     inside: set[str] = field(default_factory=set)
     """Names that blocks inside have given a meaning of their own."""
+    only: dict[str, str] = field(default_factory=dict)
+    """The one node type that a traversal leaves to a variable of an interface."""
 
     def inner(self) -> Scope:
         """For a block inside."""
-        return Scope(dict(self.variables), values=self.values)
+        return Scope(dict(self.variables), values=self.values, only=self.only)
 
     def bind(self, name: str, kind: str) -> str:
         """A new variable of this block."""
@@ -82,6 +84,9 @@ class QueryMaker:
         self.without = without
         self.parameters: list[tree.Parameter] = []
         self.anonymous = 0
+        self.paths = 0
+        self.is_new = False
+        """Whether the traversal being made is what tells the type of one of its ends."""
         self.used: Counter[str] = Counter()
 
     def chance(self, share: float) -> bool:
@@ -207,20 +212,27 @@ class QueryMaker:
     def hop(self, scope: Scope) -> tree.Hop | None:
         """A traversal that hangs on something bound."""
         nodes = [name for name, kind in scope.variables.items() if not kind.startswith("edge:") and name[0] != "_"]
-        starts = [(name, edge) for name in nodes for edge in self.edges_of(scope.variables[name])]
+        kinds = {name: scope.only.get(name, scope.variables[name]) for name in nodes}
+        starts = [(name, edge) for name in nodes for edge in self.edges_of(kinds[name])]
         if not starts:
             return None
         own = [each for each in starts if each[0] in scope.own]
         start, edge = self.rng.choice(own if own and self.chance(0.6) else starts)
         ends = (f"node:{edge.source}", f"node:{edge.target}")
-        mine = self.schema.members(scope.variables[start])
+        mine = self.schema.members(kinds[start])
         forward = self.chance(0.5) if ends[0] in mine and ends[1] in mine else ends[0] in mine
         other_kind = ends[1] if forward else ends[0]
-        known = [name for name in nodes if other_kind in self.schema.members(scope.variables[name])]
+        known = [name for name in nodes if other_kind in self.schema.members(kinds[name])]
         other = self.rng.choice(known) if known and self.chance(0.35) else None
+        self.is_new = other is None
         if other is None:
             other = scope.bind(self.fresh(scope), other_kind)
         source, target = (start, other) if forward else (other, start)
+        if source == target and ends[0] != ends[1]:
+            return None
+        for name, kind in ((source, ends[0]), (target, ends[1])):
+            if scope.variables[name] != kind:
+                scope.only[name] = kind
         return self.make("hop", scope, source, edge, target)
 
     def clauses(self, scope: Scope, depth: int = 2) -> tuple[tree.Clause, ...]:

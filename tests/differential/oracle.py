@@ -63,6 +63,8 @@ class Oracle:
         if ":" in type_:
             types = {each.name: each.type for each in self.schema.properties(type_)}
             shown = {"@id": value["@id"]}
+            if type_.startswith("interface:") or "|" in type_:
+                shown["@type"] = value["@type"]
             for name, own in types.items():
                 if own != "Vector" and value[name] is not None:
                     shown[name] = self._shown(value[name], own)

@@ -89,6 +89,9 @@ def optional_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | Non
     clauses = q.clauses(inner, 0 if q.chance(0.7) else depth)
     if not clauses or not (mentioned(clauses) & set(scope.variables)):
         return None
+    if scope.inside & set(inner.own):
+        return None
+    scope.inside |= inner.inside
     for name, kind in inner.own.items():
         scope.bind(name, kind)
     return tree.Block("optional", clauses)

@@ -47,8 +47,10 @@ def groups(q: QueryMaker, scope: Scope) -> Result | None:
     for _ in range(q.rng.choice((0, 0, 1, 1, 2))):
         named = [tree.Alias(each.alias, each.expr.type) for each in columns if each.alias and sortable(each.expr)]
         if q.chance(0.25):
-            keys.append(q.make("aggregate", own))
-            q.used["order by an aggregate that is not returned"] += 1
+            key = q.make("aggregate", own)
+            if sortable(key):
+                keys.append(key)
+                q.used["order by an aggregate that is not returned"] += 1
         elif named:
             keys.append(q.rng.choice(named))
     return tuple(columns), order(q, keys), True

@@ -342,7 +342,7 @@ def integer_arithmetic(q: QueryMaker, scope: Scope, depth: int) -> tree.Expr | N
     if left is None:
         return None
     right = q.prop(scope, of=lambda each: each.type in ("I32", "U32")) if q.chance(0.5) else None
-    operator = q.rng.choice("+-*%") if right is None else q.rng.choice("+-*")
+    operator = q.rng.choice("+-*%" if left.type == "I32" else "+*%") if right is None else q.rng.choice("+-*")
     made = Arithmetic(operator, left, right or small(q))
     return made if made.type == "I64" else None
 

@@ -36,7 +36,7 @@ def several_edge_types(q: QueryMaker, scope: Scope, source: str, edge: EdgeType,
 @makes("hop", 0.6)
 def any_edge(q: QueryMaker, scope: Scope, source: str, edge: EdgeType, target: str) -> tree.Hop | None:
     ends = {scope.variables[source], scope.variables[target]}
-    if not all(kind.startswith("node:") for kind in ends):
+    if q.is_new or not all(kind.startswith("node:") for kind in ends):
         return None
     hop = tree.Hop(source, edge.name, target, others=tuple(sorted(alike(q, edge))), any_edge=True)
     return replace(hop, edge=min(edge.name, *hop.others, edge.name), others=tuple(sorted({edge.name, *hop.others})[1:]))
@@ -67,7 +67,8 @@ def path(q: QueryMaker, scope: Scope, source: str, edge: EdgeType, target: str) 
     if edge.source != edge.target or "@" in scope.variables:
         return None
     low = q.rng.choice((1, 1, 2))
-    name = f"path{len(scope.paths)}"
+    q.paths += 1
+    name = f"path{q.paths}"
     scope.paths.append(name)
     hop = tree.Hop(source, edge.name, target, low, low + q.rng.randint(0, 1), q.chance(0.25), bounded=True, path=name)
     condition = walk_condition(q, scope, source, edge, target) if q.chance(0.2) else None
