@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from benchmarks.harness import Row, measure
-from omnigraph.query.lower import compile_query
+from omnigraph.query.lower.compile import compile_query
 from omnigraph.schema.compile import compile_schema
 
 SCHEMA = """

@@ -467,7 +467,7 @@ class Graph(Maintenance):
     # --- inside ----------------------------------------------------------------------------------------------------
 
     def _compile(self, source: str, name: str | None, schema_digest: str) -> CompiledQuery:
-        from omnigraph.query.lower import compile_query
+        from omnigraph.query.lower.compile import compile_query
 
         catalog = self._store.catalog(schema_digest)
         return self._compiled.get(CacheKey(source, schema_digest, name), lambda: compile_query(source, catalog, name))

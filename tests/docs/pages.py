@@ -107,11 +107,11 @@ def _console(text: str, directory: Path, place: str) -> None:
 
 
 def _check_queries(text: str, schema: str | None, place: str) -> None:
-    from omnigraph.query.parse import parse_queries
+    from omnigraph.query.text.parse import parse_queries
 
     parse_queries(text, filename=place)
     if schema is not None:
-        from omnigraph.query.lower import compile_file
+        from omnigraph.query.lower.compile import compile_file
         from omnigraph.schema.compile import compile_schema
 
         compile_file(text, compile_schema(schema))

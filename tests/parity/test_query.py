@@ -9,7 +9,7 @@ import pytest
 from omnigraph.errors import BadRequest
 from omnigraph.ledger.store import GraphStore
 from omnigraph.query import ir
-from omnigraph.query.lower import compile_query
+from omnigraph.query.lower.compile import compile_query
 from omnigraph.read.run import run_query as run_in_process
 from tests.parity.graphs import make_graph
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from omnigraph.query import ir
-from omnigraph.query.lower import compile_query
+from omnigraph.query.lower.compile import compile_query
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import compile_schema
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.diagnostics import QueryParseError
-from omnigraph.query.format import WIDTH, format_queries
-from omnigraph.query.parse import parse_queries
-from omnigraph.query.tokens import tokenize
+from omnigraph.query.text.format import WIDTH, format_queries
+from omnigraph.query.text.parse import parse_queries
+from omnigraph.query.text.tokens import tokenize
 from omnigraph.schema.source import comments_of
 from tests.query.sample import CATALOG
 from tests.query.test_parse import SAMPLE

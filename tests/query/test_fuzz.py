@@ -10,11 +10,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.diagnostics import LanguageError, QueryParseError
-from omnigraph.query.format import format_queries
 from omnigraph.query.lint import lint
-from omnigraph.query.lower import compile_file
-from omnigraph.query.parse import MAX_SOURCE_LENGTH
-from omnigraph.query.tokens import KEYWORDS
+from omnigraph.query.lower.compile import compile_file
+from omnigraph.query.text.format import format_queries
+from omnigraph.query.text.parse import MAX_SOURCE_LENGTH
+from omnigraph.query.text.tokens import KEYWORDS
 from tests.query.sample import CATALOG, SCHEMA
 from tests.strategies.queries import read_queries
 

@@ -91,13 +91,13 @@ def test_L201_waits_until_every_mutation_can_be_read() -> None:
     assert [f.diagnostic.code for f in lint(SMALL, {"a.gq": broken}).findings] == ["T10"]
 
 
-def test_L203_bm25_sorted_without_a_direction() -> None:
-    query = 'query q { match { $p: Person } return { $p } order { bm25($p.bio, "x") } }'
+def test_L203_a_ranking_sorted_the_wrong_way() -> None:
+    query = 'query q { match { $p: Person } return { $p } order { bm25($p.bio, "x") asc } }'
     report = lint(SMALL, {"a.gq": query})
     assert findings(report)[0] == (
         "warning",
         "L203",
-        "`bm25` is higher for better matches, so this sorts the worst first",
+        "`bm25` is higher for better matches, so `asc` sorts the worst first",
         "q",
     )
     assert "L203" not in {f.diagnostic.code for f in lint(SMALL, {"a.gq": query.replace('"x")', '"x") desc')}).findings}
@@ -116,7 +116,7 @@ def test_errors_fail_and_do_not_hide_other_queries() -> None:
         ("wrong", "read", "error"),
         ("right", "read", "ok"),
     ]
-    assert report.queries[0].error == "expected `return`, found `}`"
+    assert report.queries[0].error == "expected `delete`, `insert`, `return`, `update` or `with`, found `}`"
     assert report.queries[1].error == "unknown node type `Persn`"
     assert [finding.diagnostic.code for finding in report.findings if finding.query] == ["Q000", "T1", "T6"]
 

@@ -9,8 +9,8 @@ import pytest
 from omnigraph.diagnostics import QueryTypeError
 from omnigraph.errors import BadRequest, NotFound
 from omnigraph.query import ir
-from omnigraph.query.lower import compile_file, compile_query
-from omnigraph.query.parse import parse_queries
+from omnigraph.query.lower.compile import compile_file, compile_query
+from omnigraph.query.text.parse import parse_queries
 from omnigraph.query.typing import BOOL, DATE, F64, I64, STRING
 from omnigraph.schema.types import EntityType, ListType, Scalar, ScalarType, VectorType
 from tests.query.sample import CATALOG, compiled, filtered, mutation, read
@@ -380,10 +380,11 @@ def test_rankings_become_columns() -> None:
     sort = sort_of(query)
     bm25 = ir.Bm25("p", "node:Person", "bio", ir.Literal("x", STRING))
     nearest = ir.Nearest("p", "node:Person", "embedding", 3, ir.Param("v", VectorType(3)))
+    scored = ir.IsNull(ir.ColumnRef("$rank2", F64, True), negated=True)
+    assert sort.input == ir.Filter(ir.Rank(ir.Rank(person("p"), bm25, "$rank1"), nearest, "$rank2"), scored)
     distance = ir.ColumnRef("$rank2", F64, True)
-    ranked = ir.Rank(ir.Rank(person("p"), bm25, "$rank1"), nearest, "$rank2")
-    assert sort.input == ir.Filter(ranked, ir.IsNull(distance, negated=True))
     assert sort.keys == (
+        ir.SortKey(ir.IsNull(distance)),
         ir.SortKey(distance),
         ir.SortKey(ir.ColumnRef("$rank1", F64, True), descending=True),
     )
@@ -394,8 +395,9 @@ def test_a_bare_rrf_sorts_best_first_and_an_explicit_direction_is_followed() -> 
     fused = 'rrf(bm25($p.bio, "x"), nearest($p.embedding, "text"), 10)'
     for direction, descending in (("", True), (" asc", False), (" desc", True)):
         sort = sort_of(read(f"match {{ $p: Person }} return {{ $p }} order {{ {fused}{direction} }} limit 3"))
-        assert isinstance(sort.input, ir.Fuse if direction else ir.Filter)
-        fuse = sort.input if direction else sort.input.input
+        fuse = sort.input.input if isinstance(sort.input, ir.Filter) else sort.input
+        assert isinstance(sort.input, ir.Filter) == (direction == "")
+        assert isinstance(fuse, ir.Fuse)
         assert fuse.ranking.k == ir.Literal(10, I64)
         assert sort.keys == (ir.SortKey(ir.ColumnRef("$rank1", F64, True), descending),)
     sort = sort_of(

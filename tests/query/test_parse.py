@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from omnigraph.diagnostics import QueryParseError
-from omnigraph.query import syntax
-from omnigraph.query.parse import MAX_CLAUSES, MAX_SOURCE_LENGTH, parse_queries
-from omnigraph.query.print import expression_text, traversal_text
-from omnigraph.query.tokens import KEYWORDS
+from omnigraph.query.text import syntax
+from omnigraph.query.text.parse import MAX_CLAUSES, MAX_SOURCE_LENGTH, parse_queries
+from omnigraph.query.text.print import expression_text, traversal_text
+from omnigraph.query.text.tokens import KEYWORDS
 from tests.query.sample import unmarked
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from omnigraph.config import override
 from omnigraph.embed.mock import MockEmbeddings
-from omnigraph.query.lower import compile_query
+from omnigraph.query.lower.compile import compile_query
 from omnigraph.read.result.result import Result
 from omnigraph.read.run import run_on
 from omnigraph.read.tables.caches import ReadCaches

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, event, given, note, settings
 from omnigraph.config import override
 from omnigraph.errors import BadRequest
 from omnigraph.query.ir import ReadQuery
-from omnigraph.query.lower import compile_query
+from omnigraph.query.lower.compile import compile_query
 from omnigraph.read.run import run_on
 from omnigraph.read.tables.caches import ReadCaches
 from omnigraph.read.tables.reader import ArrowTables

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from omnigraph.config import override
 from omnigraph.query.bind import bind_parameters
-from omnigraph.query.lower import compile_query
+from omnigraph.query.lower.compile import compile_query
 from omnigraph.read.run import run_on
 from omnigraph.read.tables.caches import ReadCaches
 from omnigraph.read.tables.reader import ArrowTables

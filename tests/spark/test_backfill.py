@@ -98,7 +98,7 @@ def test_an_analysis_goes_back_as_a_property_on_a_branch(spark: Any, store: Grap
 
 
 def test_a_result_becomes_a_frame(spark: Any, store: GraphStore) -> None:
-    from omnigraph.query.lower import compile_query
+    from omnigraph.query.lower.compile import compile_query
     from omnigraph.read.run import run_query
     from omnigraph.spark.results import result_frame
 

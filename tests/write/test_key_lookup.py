@@ -10,7 +10,7 @@ import pytest
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import create_store
 from omnigraph.query import ir
-from omnigraph.query.lower import compile_query
+from omnigraph.query.lower.compile import compile_query
 from omnigraph.write.key_lookup import ids_by_key
 from omnigraph.write.load import load
 from omnigraph.write.mutate import mutate

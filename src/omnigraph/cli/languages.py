@@ -53,7 +53,7 @@ def fmt(
 
     Example: omnigraph fmt schema.pg queries/*.gq
     """
-    from omnigraph.query.format import format_queries
+    from omnigraph.query.text.format import format_queries
     from omnigraph.schema.format import format_schema
 
     formatters = {".pg": format_schema, ".gq": format_queries}

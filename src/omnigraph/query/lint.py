@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from omnigraph.diagnostics import Diagnostic, QueryTypeError, Severity, Span
-from omnigraph.query import codes, ir, syntax
-from omnigraph.query.lower import compile_query
-from omnigraph.query.parse import BrokenQuery, parse_tolerantly
+from omnigraph.query import codes, ir
+from omnigraph.query.lower.compile import compile_query
+from omnigraph.query.text import syntax
+from omnigraph.query.text.parse import BrokenQuery, parse_tolerantly
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import check_schema
 from omnigraph.schema.parse import parse_tolerantly as parse_schema_tolerantly
@@ -194,11 +195,17 @@ def _warnings(query: syntax.Query) -> Iterator[Diagnostic]:
             message = f"mutation `{query.name.text}` has no parameters, so it does the same each time"
             yield _warning(codes.MUTATION_WITHOUT_PARAMETERS, message, query.name.span, "pass its values as parameters")
         return
-    for key in body.order:
+    for key in (*body.order, *(key for stage in body.stages for key in stage.order)):
         call = key.expression
-        if isinstance(call, syntax.Call) and call.function.text == "bm25" and key.descending is None:
-            message = "`bm25` is higher for better matches, so this sorts the worst first"
-            yield _warning(codes.WORST_FIRST, message, key.span, "add `desc`")
+        if not isinstance(call, syntax.Call) or key.descending is None:
+            continue
+        name = call.function.text
+        if name in {"bm25", "rrf"} and not key.descending:
+            message = f"`{name}` is higher for better matches, so `asc` sorts the worst first"
+            yield _warning(codes.WORST_FIRST, message, key.span, "leave out `asc`")
+        elif name == "nearest" and key.descending:
+            message = "`nearest` is a distance, so `desc` sorts the farthest first"
+            yield _warning(codes.WORST_FIRST, message, key.span, "leave out `desc`")
 
 
 def _warning(code: str, message: str, span: Span, hint: str) -> Diagnostic:

@@ -46,7 +46,9 @@ def type_of(expr: ir.Expr) -> ValueType | None:
     match expr:
         case ir.Literal() | ir.Param() | ir.Prop() | ir.Entity() | ir.ColumnRef() | ir.PathValue():
             return expr.type
-        case ir.Arithmetic() | ir.Negate() | ir.Shift() | ir.Case() | ir.ListOf() | ir.Index() | ir.Call():
+        case (
+            ir.Arithmetic() | ir.Negate() | ir.Shift() | ir.Convert() | ir.Case() | ir.ListOf() | ir.Index() | ir.Call()
+        ):
             return expr.type
         case ir.Now():
             return DATETIME
@@ -111,7 +113,7 @@ def can_fail(expr: ir.Expr) -> bool:
                 own = not small or (op is ir.ArithmeticOp.SUBTRACT and type_ == U64)
         case ir.Negate(item, type_):
             own = type_ != F64 and not _is_small(item)
-        case ir.Shift():
+        case ir.Shift() | ir.Convert():
             own = True
         case ir.Matches(pattern=pattern):
             own = not isinstance(pattern, ir.Literal)

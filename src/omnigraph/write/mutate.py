@@ -17,11 +17,12 @@ from omnigraph.errors import BadRequest, KeyConflict
 from omnigraph.ledger.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.intents import WriteIntent
 from omnigraph.ledger.values import MAIN, Snapshot, WriterKind
-from omnigraph.query import ir, syntax
+from omnigraph.query import ir
 from omnigraph.query.bind import bind_parameters
 from omnigraph.query.evaluate import evaluate
-from omnigraph.query.lower import compile_query
-from omnigraph.query.parse import parse_queries
+from omnigraph.query.lower.compile import compile_query
+from omnigraph.query.text import syntax
+from omnigraph.query.text.parse import parse_queries
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType
 from omnigraph.write.blob_uris import read_blob_uri, with_blob_bytes
 from omnigraph.write.columns import working_schema

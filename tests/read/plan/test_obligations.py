@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from omnigraph.errors import InternalError
-from omnigraph.query.lower import compile_query
+from omnigraph.query.lower.compile import compile_query
 from omnigraph.read.plan.planner import plan_query
 from omnigraph.read.plan.statistics import Statistics
 from omnigraph.read.plan.steps import (

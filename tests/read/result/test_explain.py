@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omnigraph.config import override
-from omnigraph.query.lower import compile_query
+from omnigraph.query.lower.compile import compile_query
 from omnigraph.read.result.explain import Explanation
 from omnigraph.read.run import run_on
 from omnigraph.read.tables.caches import ReadCaches

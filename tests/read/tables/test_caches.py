@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph.config import override
 from omnigraph.query.ir import Direction
-from omnigraph.query.lower import compile_query
+from omnigraph.query.lower.compile import compile_query
 from omnigraph.read.run import run_on
 from omnigraph.read.tables.cache import SingleFlightCache
 from omnigraph.read.tables.caches import ReadCaches

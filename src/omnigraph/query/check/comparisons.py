@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from omnigraph.diagnostics import Span
-from omnigraph.query import codes, ir, syntax
+from omnigraph.query import codes, ir
 from omnigraph.query.check.literals import Misfit, coerce, describe, typed
+from omnigraph.query.check.scope import shown
+from omnigraph.query.text import syntax
+from omnigraph.query.text.print import expression_text
 from omnigraph.query.typing import BOOL, DATE, DATETIME, STRING, type_of
+from omnigraph.schema.patterns import BadPattern, portable_pattern
 from omnigraph.schema.types import (
     EntityType,
     EnumType,
@@ -37,8 +41,8 @@ def check_comparison(checker: ExpressionChecker, comparison: syntax.Comparison) 
     match comparison.operator:
         case syntax.Operator.CONTAINS:
             return _contains(checker, comparison, left, right)
-        case syntax.Operator.STARTS_WITH:
-            return _starts_with(checker, comparison, left, right)
+        case syntax.Operator.STARTS_WITH | syntax.Operator.ENDS_WITH | syntax.Operator.MATCHES:
+            return _on_text(checker, comparison, left, right)
         case syntax.Operator.IN:
             return _in(checker, comparison, left, right)
         case _:
@@ -64,12 +68,12 @@ def equals(checker: ExpressionChecker, left: ir.Prop, right: ir.Expr, span: Span
 
 def _has_parameters(expression: syntax.Expression) -> bool:
     """Whether this is a list literal with something in it that is known only when the query runs."""
-    if not isinstance(expression, syntax.ListLiteral):
-        return False
-    return any(
-        isinstance(item, syntax.Variable) or (isinstance(item, syntax.Call) and item.function.text == "now")
-        for item in expression.items
-    )
+    return isinstance(expression, syntax.ListLiteral) and not all(_is_literal(item) for item in expression.items)
+
+
+def _is_literal(expression: syntax.Expression) -> bool:
+    constant = isinstance(expression, syntax.Call) and expression.function.text in {"date", "datetime"}
+    return constant or isinstance(expression, syntax.Literal | syntax.ListLiteral)
 
 
 def _any_of(
@@ -81,10 +85,9 @@ def _any_of(
     """`x in [$a, $b]`: equal to one of them, which is the same in three-valued logic."""
     assert isinstance(members, syntax.ListLiteral)
     checked = checker.value(item)
-    constants = checker.constants()
     tests: list[ir.Expr] = []
     for each in members.items:
-        value = constants.value(each)
+        value = checker.value(each)
         if value is None or checked is None:
             return None
         if _is_null(value):
@@ -120,11 +123,16 @@ def _null_test(
         message = f"`{operator.value}` with null is never true"
         checker.problem(codes.OPERAND_TYPE, message, comparison.span, "test for null with `= null` or `!= null`")
         return None
-    if isinstance(item, ir.Entity):
-        message = f"`${item.var}` is a bound entity and never null"
-        checker.problem(codes.OPERAND_TYPE, message, comparison.span, "to ask that nothing matches use `not { … }`")
+    return null_test(checker, item, operator is ir.CompareOp.NE, comparison.span)
+
+
+def null_test(checker: ExpressionChecker, item: ir.Expr | None, negated: bool, span: Span) -> ir.Expr | None:
+    """`item is null`."""
+    if isinstance(item, ir.Entity) and not item.nullable:
+        message = f"`${shown(item.var)}` is a bound entity and never null"
+        checker.problem(codes.OPERAND_TYPE, message, span, "to ask that nothing matches use `not { … }`")
         return None
-    return ir.IsNull(item, operator is ir.CompareOp.NE)
+    return None if item is None else ir.IsNull(item, negated)
 
 
 def _entities(
@@ -136,24 +144,35 @@ def _entities(
 ) -> ir.Expr | None:
     """`$a = $b`: the same entity, by id."""
     if isinstance(left, ir.Entity) and isinstance(right, ir.Entity):
-        if left.type != right.type:
-            message = f"`${left.var}` is a {left.type} and `${right.var}` a {right.type}: they are never the same"
+        one, two = shown(left.var), shown(right.var)
+        tables = [_tables(checker, one), _tables(checker, two)]
+        if not set(tables[0]) & set(tables[1]):
+            message = f"`${one}` is a {left.type} and `${two}` a {right.type}: they are never the same"
             checker.problem(codes.OPERAND_TYPE, message, comparison.span)
             return None
         if operator in {ir.CompareOp.EQ, ir.CompareOp.NE}:
-            return ir.Compare(operator, _id(left), _id(right))
-        message = f"entities have no order: `{operator.value}` does not apply to `${left.var}` and `${right.var}`"
+            same: ir.Expr = ir.Compare(operator, _id(left), _id(right))
+            if len({*tables[0], *tables[1]}) == 1:
+                return same
+            types = ir.Compare(operator, ir.TypeOf(left.var, left.nullable), ir.TypeOf(right.var, right.nullable))
+            return ir.And((same, types)) if operator is ir.CompareOp.EQ else ir.Or((same, types))
+        message = f"entities have no order: `{operator.value}` does not apply to `${one}` and `${two}`"
         checker.problem(codes.OPERAND_TYPE, message, comparison.span)
         return None
     entity = left if isinstance(left, ir.Entity) else right
     assert isinstance(entity, ir.Entity)
-    message = f"`${entity.var}` is a bound {entity.type} and cannot be compared with a value"
-    checker.problem(codes.OPERAND_TYPE, message, comparison.span, f"name a property: `${entity.var}.id`")
+    name = shown(entity.var)
+    message = f"`${name}` is a bound {entity.type} and cannot be compared with a value"
+    checker.problem(codes.OPERAND_TYPE, message, comparison.span, f"name a property: `${name}.id`")
     return None
 
 
+def _tables(checker: ExpressionChecker, name: str) -> tuple[str, ...]:
+    return checker.scope.variables[name].tables or ()
+
+
 def _id(entity: ir.Entity) -> ir.Prop:
-    return ir.Prop(entity.var, "id", STRING)
+    return ir.Prop(entity.var, "id", STRING, entity.nullable)
 
 
 def _ordered(
@@ -221,16 +240,39 @@ def _contains(
     return None
 
 
-def _starts_with(
-    checker: ExpressionChecker, comparison: syntax.Comparison, text: ir.Expr, prefix: ir.Expr
+def _on_text(
+    checker: ExpressionChecker, comparison: syntax.Comparison, text: ir.Expr, other: ir.Expr
 ) -> ir.Expr | None:
     type_ = type_of(text)
+    word = comparison.operator.value
     if type_ is None or not is_text(type_):
-        message = f"`starts_with` needs text on its left, and this is {_type_words(text)}"
+        message = f"`{word}` needs text on its left, and this is {_type_words(text)}"
         checker.problem(codes.OPERAND_TYPE, message, comparison.left.span)
         return None
-    adapted = _adapted(checker, prefix, STRING, comparison.right.span)
-    return None if adapted is None else ir.StartsWith(text, adapted)
+    adapted = _adapted(checker, other, STRING, comparison.right.span)
+    if adapted is None:
+        return None
+    match comparison.operator:
+        case syntax.Operator.STARTS_WITH:
+            return ir.StartsWith(text, adapted)
+        case syntax.Operator.ENDS_WITH:
+            return ir.EndsWith(text, adapted)
+        case _:
+            return _matches(checker, comparison, text, adapted)
+
+
+def _matches(
+    checker: ExpressionChecker, comparison: syntax.Comparison, text: ir.Expr, pattern: ir.Expr
+) -> ir.Expr | None:
+    if isinstance(pattern, ir.Literal):
+        try:
+            portable_pattern(pattern.value)
+        except BadPattern as problem:
+            message = f"the pattern is not in the dialect: {problem}"
+            hint = "the whole value is matched; `.*` on both sides looks anywhere"
+            checker.problem(codes.BAD_PATTERN, message, comparison.right.span, hint)
+            return None
+    return ir.Matches(text, pattern, expression_text(comparison))
 
 
 def _in(checker: ExpressionChecker, comparison: syntax.Comparison, item: ir.Expr, items: ir.Expr) -> ir.Expr | None:
@@ -250,8 +292,9 @@ def _in_list(
         checker.problem(codes.OPERAND_TYPE, message, item_span, "test for null with `= null`")
         return None
     if isinstance(item, ir.Entity):
-        message = f"`${item.var}` is a bound {item.type} and is in no list"
-        checker.problem(codes.OPERAND_TYPE, message, item_span, f"name a property: `${item.var}.id`")
+        name = shown(item.var)
+        message = f"`${name}` is a bound {item.type} and is in no list"
+        checker.problem(codes.OPERAND_TYPE, message, item_span, f"name a property: `${name}.id`")
         return None
     if not _single_value(checker, item, "in", item_span):
         return None
@@ -271,9 +314,16 @@ def _in_literal(checker: ExpressionChecker, item: ir.Expr, items: ir.Literal, sp
     try:
         values = tuple(coerce(value, item_type) for value in items.value)
     except Misfit as misfit:
+        if is_number(item_type) and all(isinstance(value, float) or _is_exact(value) for value in items.value):
+            return ir.In(item, ir.Literal(tuple(float(value) for value in items.value), ListType(Scalar.F64)))
         checker.problem(codes.OPERAND_TYPE, f"in the list: {misfit.message}", span, misfit.hint)
         return None
     return ir.In(item, ir.Literal(values, ListType(scalar)))
+
+
+def _is_exact(value: object) -> bool:
+    """Whether a whole number is one that a float holds exactly."""
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= 2**53
 
 
 def _scalar_of(type_: ValueType | None) -> Scalar | None:
@@ -287,6 +337,8 @@ def _adapted(checker: ExpressionChecker, expr: ir.Expr, target: ValueType | None
         try:
             return typed(expr.value, target)
         except Misfit as misfit:
+            if isinstance(expr.value, float) and is_number(target) and not expr.value.is_integer():
+                return expr
             checker.problem(codes.OPERAND_TYPE, misfit.message, span, misfit.hint)
             return None
     found = type_of(expr)

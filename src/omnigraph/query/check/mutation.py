@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 from omnigraph.diagnostics import Span, did_you_mean
-from omnigraph.query import codes, ir, syntax
+from omnigraph.query import codes, ir
 from omnigraph.query.blobs import parse_blob
-from omnigraph.query.check.expressions import ExpressionChecker
+from omnigraph.query.check.expressions import ExpressionChecker, Row
 from omnigraph.query.check.literals import Misfit, typed
 from omnigraph.query.check.places import Place
-from omnigraph.query.check.scope import Scope
-from omnigraph.query.typing import BLOB, STRING, type_of
+from omnigraph.query.check.scope import Scope, shown, suggest_variable
+from omnigraph.query.ir.walk import variables_of
+from omnigraph.query.text import syntax
+from omnigraph.query.text.print import expression_text
+from omnigraph.query.typing import BLOB, BOOL, F64, STRING, arithmetic_type, type_of
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType
-from omnigraph.schema.types import EnumType, ListType, PropertyType, Scalar, ScalarType, ValueType, is_blob, is_text
+from omnigraph.schema.types import (
+    EntityType,
+    EnumType,
+    ListType,
+    PropertyType,
+    Scalar,
+    ScalarType,
+    ValueType,
+    is_blob,
+    is_number,
+    is_text,
+)
 
 _WIDER: dict[Scalar, frozenset[Scalar]] = {
     Scalar.I32: frozenset({Scalar.I64, Scalar.F64}),
@@ -25,17 +42,90 @@ _ENDS = {"from": "source", "to": "target"}
 
 def check_statement(statement: syntax.Statement, scope: Scope) -> ir.Statement | None:
     """One statement as IR, or None when it does not hold."""
-    table = _table(statement.type, scope)
-    if table is None:
-        return None
     match statement:
         case syntax.Insert():
-            return _insert(statement, table, scope)
+            table = _table(statement.type, scope)
+            return None if table is None else _insert(statement, table, scope)
+        case syntax.InsertRows():
+            table = _table(statement.type, scope)
+            return None if table is None else _insert_rows(statement, table, scope)
         case syntax.Update():
-            return _update(statement, table, scope)
+            target = _target(statement.type, scope, "update")
+            return None if target is None else _update(statement, target, scope)
         case syntax.Delete():
-            predicate = ExpressionChecker(scope, Place.WHERE, row=table).condition(statement.predicate)
-            return None if predicate is None else ir.Delete(table.table_key, predicate)
+            target = _target(statement.type, scope, "delete")
+            return None if target is None else _delete(statement, target, scope)
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What an update or a delete is about: the rows of a table, or those that a variable is bound to."""
+
+    table: GraphType
+    var: str | None
+
+    @property
+    def row(self) -> Row:
+        """What bare names are properties of."""
+        return Row(ir.THIS, (self.table,))
+
+
+def _target(target: syntax.Name | syntax.Variable, scope: Scope, word: str) -> _Target | None:
+    if isinstance(target, syntax.Name):
+        table = _table(target, scope)
+        return None if table is None else _Target(table, None)
+    bound = scope.variables.get(target.name)
+    if bound is None:
+        if target.name in scope.parameters:
+            message, hint = f"`${target.name}` is a parameter", f"write `{word} Type … where id = ${target.name}`"
+        elif not scope.variables:
+            message = f"`${target.name}` is not bound: there is no match block before the statements"
+            hint = f"write `match {{ ${target.name}: Type }}` before them"
+        else:
+            message = f"`${target.name}` is not bound in the match block"
+            hint = suggest_variable(target.name, scope.variables) or "bind it there"
+        scope.problems.add(codes.MATCHED_TARGET, message, target.span, hint)
+        return None
+    if bound.tables is None and not bound.is_path:
+        return None
+    table = scope.catalog.table(bound.tables[0]) if bound.tables and len(bound.tables) == 1 else None
+    if table is None:
+        what = "a path" if bound.is_path else "of several types"
+        message = f"`{word}` needs entities of one type, and `${target.name}` is {what}"
+        scope.problems.add(codes.MATCHED_TARGET, message, target.span, "bind it to one node or edge type")
+        return None
+    return _Target(table, bound.name)
+
+
+def _named(scope: Scope, expressions: Iterable[ir.Expr | None], target: str | None = None) -> tuple[str, ...]:
+    """The variables of the match that a statement names, in binding order."""
+    used = set().union(*(variables_of(each) for each in expressions if each is not None)) | {target}
+    return tuple(bound.name for bound in scope.variables.values() if bound.name in used)
+
+
+def _predicate(written: syntax.Expression | None, target: _Target, scope: Scope) -> ir.Expr | None:
+    if written is None:
+        return ir.Literal(True, BOOL)
+    return ExpressionChecker(scope, Place.WHERE, row=target.row).condition(written)
+
+
+def _delete(statement: syntax.Delete, target: _Target, scope: Scope) -> ir.Statement | None:
+    predicate = _predicate(statement.predicate, target, scope)
+    if predicate is None:
+        return None
+    return ir.Delete(target.table.table_key, predicate, target.var, _named(scope, (predicate,), target.var))
+
+
+def _insert_rows(statement: syntax.InsertRows, table: GraphType, scope: Scope) -> ir.Statement | None:
+    name = statement.rows.name
+    parameter = scope.parameters.get(name)
+    if parameter is None or parameter.type != ir.RowsType(table.table_key):
+        found = "not declared" if parameter is None else f"{parameter.type}"
+        message = f"`insert {table.name} from` needs rows of {table.name}, and `${name}` is {found}"
+        hint = f"declare it as `${name}: [{table.name}]`"
+        scope.problems.add(codes.ROWS_PARAMETER, message, statement.rows.span, hint)
+        return None
+    return ir.InsertRows(table.table_key, name, statement.new)
 
 
 def _table(name: syntax.Name, scope: Scope) -> GraphType | None:
@@ -61,9 +151,9 @@ def _insert(statement: syntax.Insert, table: GraphType, scope: Scope) -> ir.Stat
         name = item.name.text
         if _duplicate(item, given, scope):
             continue
-        if isinstance(table, EdgeType) and name in _ENDS:
-            ends[name] = _assigned(item, STRING, False, scope)
-        elif name == "id":
+        if isinstance(table, EdgeType) and name in _ENDS and name not in table.by_name:
+            ends[name] = _end(item, table, scope)
+        elif name == "id" and name not in table.by_name:
             row_id = _row_id(item, table, scope)
         else:
             assignment = _assignment(item, table, scope)
@@ -72,7 +162,26 @@ def _insert(statement: syntax.Insert, table: GraphType, scope: Scope) -> ir.Stat
     _check_required(statement, table, given, scope)
     if len(scope.problems.found) > before:
         return None
-    return ir.Insert(table.table_key, tuple(assignments), ends.get("from"), ends.get("to"), row_id)
+    values = [*(each.value for each in assignments), *ends.values(), row_id]
+    named = _named(scope, values)
+    return ir.Insert(
+        table.table_key, tuple(assignments), ends.get("from"), ends.get("to"), row_id, statement.new, named
+    )
+
+
+def _end(item: syntax.PropertyValue, table: EdgeType, scope: Scope) -> ir.Expr | None:
+    """An end of an edge: a node's id, or a node variable of the match."""
+    written = item.value
+    bound = scope.variables.get(written.name) if isinstance(written, syntax.Variable) else None
+    if bound is None or bound.tables is None:
+        return _assigned(item, STRING, False, scope)
+    wanted = table.source if item.name.text == "from" else table.target
+    if bound.tables != (f"node:{wanted}",):
+        found = EntityType(bound.table_key or "")
+        message = f"`{item.name.text}` of {table.name} is a {wanted}, and this is a {found}"
+        scope.problems.add(codes.ENDPOINT_TYPE, message, written.span)
+        return None
+    return ir.Prop(bound.name, "id", STRING, bound.nullable)
 
 
 def _row_id(item: syntax.PropertyValue, table: GraphType, scope: Scope) -> ir.Expr | None:
@@ -101,20 +210,22 @@ def _check_required(statement: syntax.Insert, table: GraphType, given: set[str],
 # --- update
 
 
-def _update(statement: syntax.Update, table: GraphType, scope: Scope) -> ir.Statement | None:
+def _update(statement: syntax.Update, target: _Target, scope: Scope) -> ir.Statement | None:
     before = len(scope.problems.found)
+    table = target.table
     assignments: list[ir.Assignment] = []
     given: set[str] = set()
     for item in statement.assignments:
         if _duplicate(item, given, scope) or _is_fixed(item, table, scope):
             continue
-        assignment = _assignment(item, table, scope)
+        assignment = _assignment(item, table, scope, target.row)
         if assignment is not None:
             assignments.append(assignment)
-    predicate = ExpressionChecker(scope, Place.WHERE, row=table).condition(statement.predicate)
+    predicate = _predicate(statement.predicate, target, scope)
     if predicate is None or len(scope.problems.found) > before:
         return None
-    return ir.Update(table.table_key, tuple(assignments), predicate)
+    named = _named(scope, [predicate, *(each.value for each in assignments)], target.var)
+    return ir.Update(table.table_key, tuple(assignments), predicate, target.var, named)
 
 
 def _is_fixed(item: syntax.PropertyValue, table: GraphType, scope: Scope) -> bool:
@@ -122,7 +233,7 @@ def _is_fixed(item: syntax.PropertyValue, table: GraphType, scope: Scope) -> boo
     name = item.name.text
     if name in table.key:
         message = f"`{name}` is part of the key of {table.name} and cannot be updated"
-    elif name == "id":
+    elif name in {"id", "@id"} and name not in table.by_name:
         message = f"the id of a {table.name} cannot be updated"
     elif isinstance(table, EdgeType) and name in {*_ENDS, "src", "dst"} and name not in table.by_name:
         message = f"the ends of an edge cannot be updated (`{name}` of {table.name})"
@@ -144,7 +255,9 @@ def _duplicate(item: syntax.PropertyValue, given: set[str], scope: Scope) -> boo
     return False
 
 
-def _assignment(item: syntax.PropertyValue, table: GraphType, scope: Scope) -> ir.Assignment | None:
+def _assignment(
+    item: syntax.PropertyValue, table: GraphType, scope: Scope, row: Row | None = None
+) -> ir.Assignment | None:
     name = item.name.text
     declared = table.by_name.get(name)
     if declared is None:
@@ -157,13 +270,15 @@ def _assignment(item: syntax.PropertyValue, table: GraphType, scope: Scope) -> i
         message = f"`{table.name}` has no property `{name}`"
         scope.problems.add(codes.UNKNOWN_MUTATION_PROPERTY, message, item.name.span, hint)
         return None
-    value = _assigned(item, declared.type, declared.nullable, scope)
+    value = _assigned(item, declared.type, declared.nullable, scope, row)
     return None if value is None else ir.Assignment(name, value)
 
 
-def _assigned(item: syntax.PropertyValue, target: PropertyType, nullable: bool, scope: Scope) -> ir.Expr | None:
+def _assigned(
+    item: syntax.PropertyValue, target: PropertyType, nullable: bool, scope: Scope, row: Row | None = None
+) -> ir.Expr | None:
     """The value as one that the property can store."""
-    value = ExpressionChecker(scope, Place.ASSIGNED).value(item.value)
+    value = ExpressionChecker(scope, Place.ASSIGNED, row=row).value(item.value)
     if value is None:
         return None
     name, span = item.name.text, item.value.span
@@ -176,6 +291,8 @@ def _assigned(item: syntax.PropertyValue, target: PropertyType, nullable: bool, 
         return _literal(value, target, name, span, scope)
     found = type_of(value)
     assert found is not None
+    if _is_computed(value) and is_number(found) and is_number(target) and _holds(target, found):
+        return value if found == target else ir.Convert(value, target, expression_text(item.value))
     if not _assignable(found, target):
         message = f"`{name}` is {target}, and this is {found}"
         scope.problems.add(codes.OPERAND_TYPE, message, span, _declare_hint(value, target))
@@ -208,8 +325,22 @@ def _assignable(found: ValueType, target: PropertyType) -> bool:
     return False
 
 
+def _is_computed(value: ir.Expr) -> bool:
+    return not isinstance(value, ir.Param | ir.Prop | ir.Entity)
+
+
+def _holds(target: PropertyType, found: ValueType) -> bool:
+    """Whether numbers of one kind may go into a property of another: each one is looked at when it is written."""
+    return arithmetic_type(target) == F64 or arithmetic_type(found) != F64
+
+
 def _declare_hint(value: ir.Expr, target: PropertyType) -> str | None:
-    return f"declare it as `${value.name}: {target}`" if isinstance(value, ir.Param) else None
+    if isinstance(value, ir.Entity):
+        return f"name a property: `${shown(value.var)}.p`"
+    if isinstance(value, ir.Param):
+        return f"declare it as `${value.name}: {target}`"
+    numbers = is_number(target) and arithmetic_type(target) != F64
+    return "convert it with `to_int(…)`" if numbers and type_of(value) == F64 else None
 
 
 # --- what is read and written

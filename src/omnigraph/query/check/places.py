@@ -9,15 +9,22 @@ class Place(Enum):
     """The places of expressions."""
 
     MATCH = auto()
+    WALK = auto()
+    """The condition of a traversal: bare names are properties of the edge, variables are not seen."""
     RETURN = auto()
     ORDER = auto()
+    HAVING = auto()
+    """`having`, and the `where` of a `with`."""
     WHERE = auto()
     """The predicate of an update or a delete."""
     CONSTANT = auto()
-    """A read's inline property, search argument or limit: literals and parameters only."""
+    """A search argument, a limit or the default of a parameter: literals and parameters only."""
+    INLINE = auto()
+    """An inline property: computed from literals and parameters."""
     ASSIGNED = auto()
-    """A value that a mutation assigns: literals and parameters only."""
+    """A value that a mutation assigns."""
 
 
-CONSTANT_PLACES = frozenset({Place.CONSTANT, Place.ASSIGNED})
+CONSTANT_PLACES = frozenset({Place.CONSTANT, Place.INLINE})
+RESULT_PLACES = frozenset({Place.RETURN, Place.ORDER, Place.HAVING})
 MUTATION_PLACES = frozenset({Place.WHERE, Place.ASSIGNED})

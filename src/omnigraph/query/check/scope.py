@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from omnigraph.diagnostics import Diagnostic, Span, did_you_mean
-from omnigraph.query import codes, ir, syntax
+from omnigraph.query import codes, ir
+from omnigraph.query.text import syntax
 from omnigraph.query.typing import STRING
-from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType
-from omnigraph.schema.types import ListType, PropertyType, Scalar, ScalarType, ValueType, VectorType
+from omnigraph.schema.catalog import Catalog, EdgeType, GraphType
+from omnigraph.schema.types import ValueType
 
 MAX_ERRORS = 100
 """Errors that are reported of one query."""
@@ -29,80 +30,114 @@ class Problems:
 
 
 @dataclass(slots=True)
+class Bound:
+    """A bound variable. `name` is its name in the IR; `tables` those it ranges over, None when that is unknown.
+
+    `interface` is set when an interface says which properties it has. A path has no tables.
+    """
+
+    name: str
+    tables: tuple[str, ...] | None = None
+    interface: str | None = None
+    nullable: bool = False
+    is_path: bool = False
+
+    @property
+    def table_key(self) -> str | None:
+        """The table, or a key that stands for all of them."""
+        if self.tables is None or not self.tables:
+            return None
+        if self.interface is not None:
+            return f"interface:{self.interface}"
+        return joined_key(self.tables)
+
+    def variable(self) -> ir.Variable | None:
+        """The variable of the IR, when its type is known."""
+        if not self.tables:
+            return None
+        several = self.tables if len(self.tables) > 1 else ()
+        key = (self.table_key or "") if several else self.tables[0]
+        return ir.Variable(self.name, key, several, self.nullable, shown(self.name))
+
+
+def joined_key(tables: Sequence[str]) -> str:
+    """`node:A|B` for several tables; the key itself for one."""
+    if len(tables) == 1:
+        return tables[0]
+    kind = tables[0].split(":", 1)[0]
+    return f"{kind}:" + "|".join(table.split(":", 1)[1] for table in tables)
+
+
+def shown(name: str) -> str:
+    """A variable as it was written: the name in the IR without the number that makes it unique."""
+    return name.split("#", 1)[0]
+
+
+@dataclass(slots=True)
 class Scope:
-    """The names of one block. `variables` maps to a table key, or to None when the type could not be found out."""
+    """The names of one block: its variables as they are written, and the aliases of an earlier stage."""
 
     catalog: Catalog
     parameters: dict[str, ir.Parameter]
     problems: Problems
-    variables: dict[str, str | None] = field(default_factory=dict)
+    variables: dict[str, Bound] = field(default_factory=dict)
+    columns: dict[str, ir.ColumnRef] = field(default_factory=dict)
 
     def inner(self) -> Scope:
-        """A scope for a block inside this one: it sees all that is bound here."""
-        return Scope(self.catalog, self.parameters, self.problems, dict(self.variables))
-
-
-def check_parameters(query: syntax.Query, problems: Problems) -> dict[str, ir.Parameter]:
-    """The declared parameters by name, in order."""
-    parameters: dict[str, ir.Parameter] = {}
-    for parameter in query.parameters:
-        name = parameter.variable.name
-        if name in parameters:
-            problems.add(codes.PARAMETER_DECLARATION, f"parameter `${name}` is declared twice", parameter.variable.span)
-            continue
-        if name == "_":
-            message = "a parameter cannot be called `$_`: that is the anonymous variable"
-            problems.add(codes.PARAMETER_DECLARATION, message, parameter.variable.span)
-            continue
-        parameters[name] = ir.Parameter(name, _parameter_type(parameter.type, problems), parameter.optional)
-    return parameters
-
-
-def _parameter_type(written: syntax.TypeName, problems: Problems) -> PropertyType:
-    name = written.name.text
-    scalars = {scalar.value: scalar for scalar in Scalar}
-    if name == "Vector" and not written.is_list:
-        if written.size is not None and written.size >= 1:
-            return VectorType(written.size)
-        problems.add(codes.PARAMETER_DECLARATION, "a vector needs its dimension: `Vector(384)`", written.span)
-        return VectorType(1)
-    if name not in scalars:
-        known = [*scalars, "Vector"]
-        hint = did_you_mean(name, known)
-        if name == "enum":
-            hint = "pass the value of an enum as `String`"
-        problems.add(codes.UNKNOWN_TYPE, f"unknown parameter type `{name}`", written.name.span, hint)
-        return STRING
-    if written.size is not None:
-        problems.add(codes.PARAMETER_DECLARATION, f"`{name}` takes no size", written.span)
-    if not written.is_list:
-        return ScalarType(scalars[name])
-    if scalars[name] is Scalar.BLOB:
-        problems.add(codes.PARAMETER_DECLARATION, "there are no lists of blobs", written.span)
-    return ListType(scalars[name])
+        """A scope for a block inside this one: it sees all that is bound here, and may know more of it."""
+        variables = {name: replace(bound) for name, bound in self.variables.items()}
+        return Scope(self.catalog, self.parameters, self.problems, variables, self.columns)
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column that can be named on an entity: its name in storage, its type, whether it can be null."""
+    """A column that can be named on an entity: its name in storage, its type, whether it can be null.
+
+    `declared`: the schema declares it although its name is that of one of the entity's own fields.
+    """
 
     name: str
     type: ValueType
     nullable: bool
+    declared: bool = False
+
+
+_OWN = {"@id": "id", "@src": "src", "@dst": "dst"}
+_ENDS = {"from": "src", "to": "dst", "src": "src", "dst": "dst"}
 
 
 def find_field(table: GraphType, name: str) -> Field | None:
-    """A property, `id`, or for an edge its ends (`from` and `to`, also as `src` and `dst`)."""
+    """A property, `id`, or for an edge its ends (`from` and `to`, also `src` and `dst`); `@id` is never a property."""
     declared = table.by_name.get(name)
     if declared is not None:
-        return Field(declared.name, declared.type, declared.nullable)
-    if name == "id":
+        return Field(declared.name, declared.type, declared.nullable, declared.name in {"id", "src", "dst"})
+    if name in {"id", "@id"}:
         return Field("id", STRING, False)
     if isinstance(table, EdgeType):
-        end = {"from": "src", "to": "dst", "src": "src", "dst": "dst"}.get(name)
+        end = _OWN.get(name) or _ENDS.get(name)
         if end is not None:
             return Field(end, STRING, False)
     return None
+
+
+def common_field(catalog: Catalog, tables: Sequence[str], interface: str | None, name: str) -> Field | None:
+    """The field of that name which entities of all tables have, with one type; with an interface, only what it says."""
+    found = [find_field(table, name) for key in tables if (table := catalog.table(key)) is not None]
+    if (
+        interface is not None
+        and not name.startswith("@")
+        and name != "id"
+        and name not in _interface(catalog, interface)
+    ):
+        return None
+    known = [each for each in found if each is not None]
+    if len(known) < len(tables) or any(each.type != known[0].type for each in known):
+        return None
+    return Field(known[0].name, known[0].type, any(each.nullable for each in known), known[0].declared)
+
+
+def _interface(catalog: Catalog, name: str) -> list[str]:
+    return [each.name for interface in catalog.interfaces if interface.name == name for each in interface.properties]
 
 
 def field_names(table: GraphType) -> list[str]:
@@ -111,23 +146,41 @@ def field_names(table: GraphType) -> list[str]:
     return [*table.by_name, "id", *ends]
 
 
-def node_type(scope: Scope, name: syntax.Name) -> NodeType | None:
-    """The node type that a binding names, or a finding."""
+def common_names(catalog: Catalog, tables: Sequence[str], interface: str | None) -> list[str]:
+    """All names that `common_field` finds, for suggestions."""
+    if interface is not None:
+        return [*_interface(catalog, interface), "id"]
+    names = [field_names(table) for key in tables if (table := catalog.table(key)) is not None]
+    return [name for name in names[0] if all(name in other for other in names)] if names else []
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTypes:
+    """What a binding says: the tables, and the interface if it names one."""
+
+    tables: tuple[str, ...]
+    interface: str | None = None
+
+
+def node_types(scope: Scope, name: syntax.Name) -> NodeTypes | None:
+    """The node types that a binding names: one, or all that implement an interface; or a finding."""
     found = scope.catalog.node(name.text)
     if found is not None:
-        return found
+        return NodeTypes((found.table_key,))
     edge = scope.catalog.edge(name.text)
     if edge is not None:
         hint: str | None = f"an edge is bound in a traversal: `$a $w:{lower_first(edge.name)} $b`"
         scope.problems.add(codes.UNKNOWN_TYPE, f"`{name.text}` is an edge type, not a node type", name.span, hint)
         return None
     if any(interface.name == name.text for interface in scope.catalog.interfaces):
-        message = f"`{name.text}` is an interface; a variable is bound to a node type"
-        implementers = [node.name for node in scope.catalog.nodes if name.text in node.implements]
-        hint = f"it is implemented by {', '.join(implementers)}" if implementers else None
-        scope.problems.add(codes.UNKNOWN_TYPE, message, name.span, hint)
+        tables = tuple(node.table_key for node in scope.catalog.nodes if name.text in node.implements)
+        if tables:
+            return NodeTypes(tables, name.text)
+        message = f"no node type implements the interface `{name.text}`"
+        scope.problems.add(codes.UNKNOWN_TYPE, message, name.span)
         return None
-    hint = did_you_mean(name.text, (node.name for node in scope.catalog.nodes))
+    known = [node.name for node in scope.catalog.nodes] + [interface.name for interface in scope.catalog.interfaces]
+    hint = did_you_mean(name.text, known)
     scope.problems.add(codes.UNKNOWN_TYPE, f"unknown node type `{name.text}`", name.span, hint)
     return None
 

@@ -17,7 +17,7 @@ from omnigraph.query.evaluate.comparisons import compare
 from omnigraph.query.evaluate.membership import contains, matches, on_text
 from omnigraph.query.functions.kernels import lists
 from omnigraph.query.functions.kernels.moments import shift
-from omnigraph.query.functions.kernels.rows import CannotCompute, as_array, fit
+from omnigraph.query.functions.kernels.rows import CannotCompute, as_array, exactly, fit
 from omnigraph.query.functions.table import FUNCTIONS, NullRule
 from omnigraph.query.typing import can_fail
 from omnigraph.schema.arrow import arrow_type
@@ -25,6 +25,9 @@ from omnigraph.schema.types import EntityType, ValueType
 
 Leaf = ir.Prop | ir.ColumnRef | ir.Entity | ir.TypeOf | ir.PathValue | ir.TextMatch
 """What an engine hands over as a column."""
+
+_Computed = ir.Arithmetic | ir.Negate | ir.Shift | ir.Call | ir.Matches | ir.Convert
+"""What has no value for some rows."""
 
 Columns = Mapping[Any, Any] | Callable[[Any], Any]
 """Where columns come from: a function that is given the leaf; or a mapping from `(variable, property)`, and from the
@@ -62,7 +65,7 @@ class Evaluation:
                 return self._junction(items, pc.or_kleene, decided=True)
             case ir.Case():
                 return self._case(expr)
-            case ir.Arithmetic() | ir.Negate() | ir.Shift() | ir.Call() | ir.Matches():
+            case ir.Arithmetic() | ir.Negate() | ir.Shift() | ir.Call() | ir.Matches() | ir.Convert():
                 return self._computed(expr)
             case _:
                 return self._condition(expr)
@@ -92,19 +95,21 @@ class Evaluation:
 
     # --- what can fail
 
-    def _computed(self, expr: ir.Arithmetic | ir.Negate | ir.Shift | ir.Call | ir.Matches) -> Any:
+    def _computed(self, expr: _Computed) -> Any:
         try:
             return self._compute(expr)
         except CannotCompute as problem:
             raise BadRequest(f"{problem} in `{expr.source}`", expression=expr.source) from None
 
-    def _compute(self, expr: ir.Arithmetic | ir.Negate | ir.Shift | ir.Call | ir.Matches) -> Any:
+    def _compute(self, expr: _Computed) -> Any:
         match expr:
             case ir.Arithmetic(op, left, right, type_):
                 (one, two), constant = self._arguments((left, right))
                 return _first(arithmetic.compute(op, one, two, _arrow(type_)), constant)
             case ir.Negate(item, type_):
                 return arithmetic.negate(self.value(item), _arrow(type_))
+            case ir.Convert(item, type_):
+                return exactly(self.value(item), _arrow(type_))
             case ir.Matches(text, pattern):
                 return matches(self.value(text), self.value(pattern))
             case ir.Shift(moment, amount, unit, backwards, type_):

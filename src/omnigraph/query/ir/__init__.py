@@ -19,6 +19,7 @@ from omnigraph.query.ir.expressions import (
     Compare,
     CompareOp,
     Contains,
+    Convert,
     EndsWith,
     Entity,
     Expr,
@@ -107,6 +108,7 @@ __all__ = [
     "CompareOp",
     "CompiledQuery",
     "Contains",
+    "Convert",
     "Delete",
     "Direction",
     "Either",
@@ -163,4 +165,5 @@ __all__ = [
     "Unit",
     "Update",
     "Variable",
+    "walk",
 ]

@@ -286,6 +286,15 @@ class Shift:
 
 
 @dataclass(frozen=True, slots=True)
+class Convert:
+    """A number as another type of numbers, for a property that holds it; one that does not fit exactly is an error."""
+
+    item: Expr
+    type: ValueType
+    source: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """`case { when c then v … else w }`: the value of the first branch whose condition is true, else `otherwise`.
 
@@ -370,6 +379,7 @@ Expr = (
     | Arithmetic
     | Negate
     | Shift
+    | Convert
     | Case
     | ListOf
     | Index

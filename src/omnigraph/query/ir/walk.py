@@ -22,7 +22,7 @@ def children(expr: ir.Expr) -> tuple[ir.Expr, ...]:
             return (left, right)
         case ir.And(items) | ir.Or(items) | ir.ListOf(items):
             return items
-        case ir.Not(item) | ir.IsNull(item) | ir.Negate(item):
+        case ir.Not(item) | ir.IsNull(item) | ir.Negate(item) | ir.Convert(item):
             return (item,)
         case ir.Aggregate(_, arg):
             return (arg,)
@@ -65,7 +65,7 @@ def rebuild(expr: ir.Expr, change: Change) -> ir.Expr:
             return ir.Not(change(item))
         case ir.Arithmetic(_, left, right):
             return replace(expr, left=change(left), right=change(right))
-        case ir.Negate(item):
+        case ir.Negate(item) | ir.Convert(item):
             return replace(expr, item=change(item))
         case ir.Shift(moment, amount):
             return replace(expr, moment=change(moment), amount=change(amount))

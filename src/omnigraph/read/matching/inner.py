@@ -16,7 +16,7 @@ from omnigraph.query import ir
 from omnigraph.read.codes.arrays import Codes, factorize, ranges
 from omnigraph.read.codes.order import order_codes
 from omnigraph.read.matching.paths import PATH
-from omnigraph.read.plan.steps import EitherStep, InnerStep, OptionalStep, Step
+from omnigraph.read.plan.steps import EitherStep, InnerStep, OptionalStep, PlannedBlock, Step
 from omnigraph.read.state.frame import NULL, UNIT, EntityCodes, Frame
 from omnigraph.read.state.run_state import Run
 
@@ -52,6 +52,15 @@ def _codes(column: object) -> Codes:
     return column.codes if isinstance(column, EntityCodes) else order_codes(column)
 
 
+def _matches(block: PlannedBlock, seed: Seed, run_steps: RunSteps) -> Frame:
+    """The matches of a block for each outer binding; one that does not look at those has the same for all."""
+    if block.block.starts_from_rows:
+        return run_steps(block.steps, seed.frame)
+    found = run_steps(block.steps, UNIT)
+    rows = np.repeat(np.arange(seed.frame.length, dtype=np.int64), found.length)
+    return found.take(np.tile(np.arange(found.length, dtype=np.int64), seed.frame.length)).bind(ROW, rows)
+
+
 def inner(run: Run, frame: Frame, step: InnerStep, run_steps: RunSteps) -> Frame:
     """`not { }`: the rows whose outer variables have no match inside; `exists { }`: those that have one."""
     if frame.length == 0:
@@ -67,7 +76,7 @@ def inner(run: Run, frame: Frame, step: InnerStep, run_steps: RunSteps) -> Frame
         taken[numbers[: found.length]] = True
         return frame.keep(taken[numbers[found.length :]] == wanted)
     seed = seed_of(frame, operator.vars, operator.columns)
-    found = run_steps(step.inner.steps, seed.frame)
+    found = _matches(step.inner, seed, run_steps)
     matched = np.zeros(seed.frame.length, dtype=bool)
     matched[found.bindings[ROW]] = True
     return frame.keep(matched[seed.numbers] == wanted)
@@ -77,7 +86,7 @@ def optional(run: Run, frame: Frame, step: OptionalStep, run_steps: RunSteps) ->
     """Each row with every match, or once with nothing for what the block binds."""
     operator = step.operator
     seed = seed_of(frame, operator.vars, operator.columns)
-    found = run_steps(step.inner.steps, seed.frame)
+    found = _matches(step.inner, seed, run_steps)
     counts = np.bincount(found.bindings[ROW], minlength=seed.frame.length)
     order = np.argsort(found.bindings[ROW], kind="stable")
     starts = np.cumsum(counts) - counts
@@ -104,7 +113,7 @@ def either(run: Run, frame: Frame, step: EitherStep, run_steps: RunSteps) -> Fra
     operator = step.operator
     names = [variable.name for variable in operator.binds]
     seed = seed_of(frame, operator.vars, operator.columns)
-    arms = [run_steps(arm.steps, seed.frame).only([ROW, *names]) for arm in step.arms]
+    arms = [_matches(arm, seed, run_steps).only([ROW, *names]) for arm in step.arms]
     found = arms[0]
     for arm in arms[1:]:
         found = found.append(arm)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from omnigraph.query import ir
-from omnigraph.query.ir.walk import rebuild
+from omnigraph.query.ir.walk import rebuild, searches_in
 from omnigraph.query.typing import STRING
 from omnigraph.read.codes.arrays import Codes, Mask, distinct_codes
 from omnigraph.read.plan.steps import ScanStep
@@ -51,8 +51,15 @@ def _scan_table(run: Run, step: ScanStep, table_key: str) -> Codes:
     else:
         codes = space.scan(conjunction(plain), carried)
     for match in texts:
-        codes = codes[table_mask(run, match, table_key, codes)]
+        codes = codes[_text_mask(run, match, table_key, codes)]
     return codes
+
+
+def _text_mask(run: Run, predicate: ir.Expr, table_key: str, codes: Codes) -> Mask:
+    """Which entities pass a predicate that is a search, or has one in it."""
+    if isinstance(predicate, ir.TextMatch):
+        return table_mask(run, predicate, table_key, codes)
+    return true_mask(run.evaluate_in(predicate, table_key, codes))
 
 
 def entity_mask(run: Run, var: str, codes: Codes, filters: Sequence[ir.Expr]) -> Mask:
@@ -84,26 +91,26 @@ def _table_mask(run: Run, var: str, table_key: str, codes: Codes, filters: Seque
         kept = true_mask(run.evaluate_in(predicate, table_key, codes))
     for match in texts:
         at = np.flatnonzero(kept)
-        kept[at] = table_mask(run, match, table_key, codes[at])
+        kept[at] = _text_mask(run, match, table_key, codes[at])
     return kept
 
 
-def _parted(run: Run, table_key: str, filters: Sequence[ir.Expr]) -> tuple[list[ir.Expr], list[ir.TextMatch]]:
-    """Plain predicates, which the table itself can decide, and text predicates."""
-    texts = [p for p in filters if isinstance(p, ir.TextMatch)]
-    plain = [
-        by_identity(run.catalog, table_key, with_type(run.bind(p), table_key))
-        for p in filters
-        if not isinstance(p, ir.TextMatch)
-    ]
-    return plain, texts
+def _parted(run: Run, table_key: str, filters: Sequence[ir.Expr]) -> tuple[list[ir.Expr], list[ir.Expr]]:
+    """Plain predicates, which the table itself can decide, and those that have a search in them."""
+    known = [of_table(run.bind(p), table_key) for p in filters]
+    plain = [by_identity(run.catalog, table_key, p) for p in known if not searches_in(p)]
+    return plain, [p for p in known if searches_in(p)]
 
 
-def with_type(predicate: ir.Expr, table_key: str) -> ir.Expr:
-    """The predicate for entities of one table, whose type is known."""
-    if isinstance(predicate, ir.TypeOf):
-        return ir.Literal(table_key.split(":", 1)[1], STRING)
-    return rebuild(predicate, lambda part: with_type(part, table_key))
+def of_table(predicate: ir.Expr, table_key: str) -> ir.Expr:
+    """The predicate for entities of one table, whose type is known, as one over columns of that table."""
+    match predicate:
+        case ir.TypeOf():
+            return ir.Literal(table_key.split(":", 1)[1], STRING)
+        case ir.Entity(var=var):
+            return ir.Prop(var, "id", STRING)
+        case _:
+            return rebuild(predicate, lambda part: of_table(part, table_key))
 
 
 def by_identity(catalog: Catalog, table_key: str, predicate: ir.Expr) -> ir.Expr:

@@ -83,6 +83,11 @@ class Block:
         """All variables that its rows have in the end."""
         return {*self.outer, *self.tables, *self.paths}
 
+    @property
+    def starts_from_rows(self) -> bool:
+        """Whether its first step extends rows that are there; else it finds rows of its own."""
+        return self.below.starts_from_rows if self.below is not None else self.seeded
+
 
 def flatten(operator: ir.Operator, variables: Mapping[str, Tables]) -> Block:
     """The conjunction that an operator tree below the first rank, aggregate or projection says.

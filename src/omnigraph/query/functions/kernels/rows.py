@@ -61,4 +61,26 @@ def fit(values: Any, type_: pa.DataType) -> Any:
         raise CannotCompute(f"a number that does not fit {_NAMES.get(str(type_), str(type_))}") from None
 
 
+def exactly(values: Any, type_: pa.DataType) -> Any:
+    """The numbers in another type. Raises `CannotCompute` for an integer that the type cannot hold exactly.
+
+    A float becomes the nearest one of a narrower type; one that becomes infinite or zero does not fit.
+    """
+    if values.type == type_ or pa.types.is_null(values.type):
+        return values.cast(type_)
+    made = fit(values, type_)
+    if pa.types.is_floating(type_) and pa.types.is_integer(values.type):
+        kept = pc.equal(made.cast(pa.float64()).cast(values.type, safe=False), values)
+        inside = pc.less(pc.abs(made), 2.0**63)
+        lost = any_true(pc.invert(pc.and_(kept, inside)))
+    elif pa.types.is_floating(type_):
+        zero = pc.and_(pc.equal(made, pa.scalar(0, type_)), pc.not_equal(values, 0.0))
+        lost = any_true(pc.or_(zero, pc.and_(pc.is_inf(made), pc.is_finite(values))))
+    else:
+        lost = False
+    if lost:
+        raise CannotCompute(f"a number that does not fit {_NAMES.get(str(type_), 'F64')}")
+    return made
+
+
 _NAMES = {"int64": "I64", "uint64": "U64", "int32": "I32", "uint32": "U32", "float": "F32"}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.diagnostics import Diagnostic, QueryParseError, Span, did_you_mean
-from omnigraph.query import syntax
-from omnigraph.query.parse_errors import bare_name, unexpected_end, unexpected_token
-from omnigraph.query.tokens import (
+from omnigraph.query.text import syntax
+from omnigraph.query.text.parse_errors import bare_name, unexpected_end, unexpected_token
+from omnigraph.query.text.tokens import (
     MAX_NESTING,
     WORD_TOKENS,
     as_name,
@@ -30,6 +30,9 @@ MAX_SOURCE_LENGTH = 250_000
 
 MAX_CLAUSES = 200
 """Clauses in the match block of one query, those in `not` blocks included: plans are walked recursively."""
+
+MAX_DEPTH = 200
+"""Parts of a query within each other, such as the operators of a long sum."""
 
 MAX_ERRORS = 100
 """Syntax errors reported for one file."""
@@ -103,7 +106,7 @@ def _name_of(tokens: Sequence[Token]) -> str | None:
 def _parse_chunk(tokens: Sequence[Token]) -> syntax.Query | Diagnostic:
     from lark import UnexpectedToken
 
-    from omnigraph.query.build import SyntaxProblem
+    from omnigraph.query.text.build import SyntaxProblem
 
     too_deep = deepest(tokens)
     if too_deep is not None:
@@ -127,21 +130,50 @@ def _parse_chunk(tokens: Sequence[Token]) -> syntax.Query | Diagnostic:
     except SyntaxProblem as problem:
         return problem.diagnostic
     assert isinstance(result, syntax.Query)
-    return result
+    return _too_deep(result) or result
+
+
+def _too_deep(query: syntax.Query) -> Diagnostic | None:
+    """A chain of operators is a deep tree, which is walked recursively later on: say so before anyone does."""
+    waiting: list[tuple[Any, int]] = [(query.body, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        if depth > MAX_DEPTH:
+            message = f"more than {MAX_DEPTH} parts within each other"
+            return Diagnostic("Q000", message, node.span, hint="simplify the expression, or put parts in parentheses")
+        for name in node.__dataclass_fields__:
+            value = getattr(node, name)
+            for item in value if isinstance(value, tuple) else (value,):
+                inner = item if isinstance(item, tuple) else (item,)
+                waiting.extend((each, depth + 1) for each in inner if hasattr(each, "span"))
+    return None
 
 
 def _problems(query: syntax.Query) -> list[Diagnostic]:
     """What a grammar cannot say: the mixing rule, annotations, bare names in a match block, too many clauses."""
     problems = list(_annotation_problems(query))
-    if isinstance(query.body, syntax.Mutation):
-        problems.extend(_mixing(query.name.text, query.body))
-        return problems
-    count = _count_clauses(query.body.clauses)
+    body = query.body
+    if isinstance(body, syntax.Mutation):
+        problems.extend(_mixing(query.name.text, body))
+    blocks = [(body.clauses or (), frozenset[str]())]
+    stages = body.stages if isinstance(body, syntax.Read) else ()
+    blocks.extend((stage.clauses, frozenset(_aliases(stage))) for stage in stages)
+    count = sum(_count_clauses(clauses) for clauses, _ in blocks)
     if count > MAX_CLAUSES:
         message = f"the match block has {count} clauses; at most {MAX_CLAUSES} are allowed"
         problems.append(Diagnostic("Q000", message, query.name.span, hint="split the query"))
-    problems.extend(_bare_names(query.body.clauses))
+    for clauses, aliases in blocks:
+        problems.extend(_bare_names(clauses, aliases))
     return problems
+
+
+def _aliases(stage: syntax.Stage) -> Iterator[str]:
+    """The bare names that the clauses behind a `with` may use."""
+    for projection in stage.projections:
+        if projection.alias is not None:
+            yield projection.alias.text
+        elif isinstance(projection.expression, syntax.Reference):
+            yield projection.expression.name
 
 
 def _annotation_problems(query: syntax.Query) -> list[Diagnostic]:
@@ -174,10 +206,8 @@ def _count_clauses(clauses: Sequence[syntax.Clause]) -> int:
     """Clauses, and searches joined by `and` within one, since each becomes a step of the plan."""
     count = 0
     for clause in clauses:
-        count += 1
-        if isinstance(clause, syntax.NotBlock):
-            count += _count_clauses(clause.clauses)
-        elif isinstance(clause, syntax.FilterClause) and isinstance(clause.expression, syntax.And):
+        count += 1 + sum(_count_clauses(block) for block in syntax.blocks_in(clause))
+        if isinstance(clause, syntax.FilterClause) and isinstance(clause.expression, syntax.And):
             count += _count_calls(clause.expression)
     return count
 
@@ -187,32 +217,24 @@ def _count_calls(conjunction: syntax.And) -> int:
     return sum(isinstance(item, syntax.Call) for item in conjunction.items) + sum(inner)
 
 
-def _bare_names(clauses: Sequence[syntax.Clause]) -> list[Diagnostic]:
-    """A filter has no bare names: whoever writes one has misspelt an operator or left the variable out."""
+def _bare_names(clauses: Sequence[syntax.Clause], aliases: frozenset[str]) -> list[Diagnostic]:
+    """A filter has no bare names but aliases: whoever writes one has misspelt an operator or left the variable out."""
     for index, clause in enumerate(clauses):
-        if isinstance(clause, syntax.NotBlock):
-            found = _bare_names(clause.clauses)
+        for block in syntax.blocks_in(clause):
+            found = _bare_names(block, aliases)
             if found:
                 return found
-        elif isinstance(clause, syntax.FilterClause):
-            name = _first_reference(clause.expression)
+        if isinstance(clause, syntax.FilterClause):
+            name = _first_reference(clause.expression, aliases)
             if name is not None:
                 return [bare_name(name, clauses[index - 1] if index else None)]
     return []
 
 
-def _first_reference(expression: syntax.Expression) -> syntax.Reference | None:
-    match expression:
-        case syntax.Reference():
-            return expression
-        case syntax.Comparison(_, left, right):
-            return _first_reference(left) or _first_reference(right)
-        case syntax.And(items) | syntax.Or(items) | syntax.ListLiteral(items) | syntax.Call(_, items):
-            return next((found for item in items if (found := _first_reference(item))), None)
-        case syntax.Not(item):
-            return _first_reference(item)
-        case _:
-            return None
+def _first_reference(expression: syntax.Expression, aliases: frozenset[str]) -> syntax.Reference | None:
+    if isinstance(expression, syntax.Reference):
+        return None if expression.name in aliases else expression
+    return next((found for part in syntax.parts(expression) if (found := _first_reference(part, aliases))), None)
 
 
 def _duplicate(query: syntax.Query, seen: dict[str, int]) -> list[Diagnostic]:

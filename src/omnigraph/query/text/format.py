@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from omnigraph.diagnostics import Span
 from omnigraph.errors import InternalError
-from omnigraph.query import syntax
-from omnigraph.query.parse import parse_queries
-from omnigraph.query.print import (
+from omnigraph.query.text import syntax
+from omnigraph.query.text.parse import parse_queries
+from omnigraph.query.text.print import (
     annotation_text,
     bind_head,
     expression_text,
@@ -24,6 +24,7 @@ from omnigraph.query.print import (
     order_text,
     parameter_text,
     projection_text,
+    target_text,
     traversal_text,
     value_text,
 )
@@ -93,7 +94,7 @@ class _Layout:
             self._leading(annotation.span.end, INDENT, None)
             self._lines.append(INDENT + annotation_text(annotation))
         body = query.body
-        start = body.match_span.start if isinstance(body, syntax.Read) else body.span.start
+        start = body.span.start
         header_end = query.annotations[-1].span.end if query.annotations else parameters_end
         self._lines[-1] += " {"
         self._behind_brace(self._brace_after(header_end), start)
@@ -101,19 +102,38 @@ class _Layout:
             self._read(body, query.span.end)
         else:
             items = [self._statement(statement) for statement in body.statements]
+            if body.clauses is not None and body.match_span is not None:
+                items.insert(0, self._match(body.clauses, body.match_span))
             self._items(items, INDENT, query.span.end)
         self._lines.append("}")
 
     def _read(self, read: syntax.Read, query_end: int) -> None:
-        blocks = [
-            self._block("match", read.match_span, [self._clause(clause) for clause in read.clauses], ""),
-            self._block("return", read.return_span, [_projection(each) for each in read.projections], ","),
-        ]
+        blocks = [self._match(read.clauses, read.match_span)]
+        for stage in read.stages:
+            blocks.extend(self._stage(stage))
+        keyword = "return distinct" if read.distinct else "return"
+        blocks.append(self._block(keyword, read.return_span, [_projection(each) for each in read.projections], ","))
+        if read.having_span is not None:
+            conditions = [_Item(each.span, expression_text(each)) for each in read.having]
+            blocks.append(self._block("having", read.having_span, conditions, ","))
         if read.order_span is not None:
             blocks.append(self._block("order", read.order_span, [_order_key(each) for each in read.order], ","))
-        if read.limit is not None:
-            blocks.append(_Item(read.limit.span, f"limit {expression_text(read.limit)}"))
+        blocks.extend(_limits(read.limit, read.offset))
         self._items(blocks, INDENT, query_end)
+
+    def _match(self, clauses: Sequence[syntax.Clause], span: Span) -> _Item:
+        return self._block("match", span, [self._clause(clause) for clause in clauses], "")
+
+    def _stage(self, stage: syntax.Stage) -> list[_Item]:
+        keyword = "with distinct" if stage.distinct else "with"
+        items = [self._block(keyword, stage.with_span, [_projection(each) for each in stage.projections], ",")]
+        if stage.where is not None:
+            items.append(_Item(stage.where.span, f"where {expression_text(stage.where)}"))
+        if stage.order_span is not None:
+            items.append(self._block("order", stage.order_span, [_order_key(each) for each in stage.order], ","))
+        items.extend(_limits(stage.limit, stage.offset))
+        items.append(self._match(stage.clauses, stage.match_span))
+        return items
 
     def _block(self, keyword: str, span: Span, items: Sequence[_Item], separator: str) -> _Item:
         inline = f"{separator} ".join(item.line for item in items)
@@ -147,27 +167,57 @@ class _Layout:
                 comma = "," if lone else ""
                 return _Item(clause.span, expression_text(expression) + comma)
             case syntax.NotBlock():
-                items = [self._clause(inner) for inner in clause.clauses]
-                line = "not { }" if not items else f"not {{ {items[0].line} }}" if len(items) == 1 else ""
-                if items and not items[0].line:
-                    line = ""
-                return _Item(clause.span, line, self._spreader("not {", clause.span, items, ""))
+                return self._nested("not", clause.clauses, clause.span)
+            case syntax.ExistsBlock():
+                return self._nested("exists", clause.clauses, clause.span)
+            case syntax.OptionalBlock():
+                return self._nested("optional", clause.clauses, clause.span)
+            case syntax.EitherBlock():
+                return self._either(clause)
+
+    def _nested(self, keyword: str, clauses: Sequence[syntax.Clause], span: Span) -> _Item:
+        items = [self._clause(inner) for inner in clauses]
+        line = f"{keyword} {{ }}" if not items else f"{keyword} {{ {items[0].line} }}" if len(items) == 1 else ""
+        if items and not items[0].line:
+            line = ""
+        return _Item(span, line, self._spreader(f"{keyword} {{", span, items, ""))
+
+    def _either(self, either: syntax.EitherBlock) -> _Item:
+        arms = [[self._clause(inner) for inner in arm.clauses] for arm in either.arms]
+
+        def spread(indent: str, suffix: str) -> None:
+            for index, (arm, items) in enumerate(zip(either.arms, arms, strict=True)):
+                if index:
+                    self._lines[-1] += " or {"
+                else:
+                    self._leading(arm.span.start, indent, None)
+                    self._lines.append(f"{indent}either {{")
+                self._behind_brace(arm.span.start, items[0].span.start if items else arm.span.end)
+                self._items(items, indent + INDENT, arm.span.end)
+                self._lines.append(f"{indent}}}")
+            self._lines[-1] += suffix
+
+        lines = [items[0].line if len(items) == 1 else "" for items in arms]
+        line = f"either {{ {' } or { '.join(lines)} }}" if all(lines) else ""
+        return _Item(either.span, line, spread)
 
     def _statement(self, statement: syntax.Statement) -> _Item:
         match statement:
             case syntax.Insert():
-                head = f"insert {statement.type.text}"
+                head = f"insert {'new ' if statement.new else ''}{statement.type.text}"
                 return self._with_properties(
                     head, statement.span, statement.body_span, statement.assignments, "", braces=True
                 )
+            case syntax.InsertRows():
+                new = "new " if statement.new else ""
+                return _Item(statement.span, f"insert {new}{statement.type.text} from ${statement.rows.name}")
             case syntax.Update():
-                head, where = f"update {statement.type.text} set", f" where {expression_text(statement.predicate)}"
+                head, where = f"update {target_text(statement.type)} set", _where(statement.predicate)
                 return self._with_properties(
                     head, statement.span, statement.body_span, statement.assignments, where, braces=True
                 )
             case syntax.Delete():
-                where = expression_text(statement.predicate)
-                return _Item(statement.span, f"delete {statement.type.text} where {where}")
+                return _Item(statement.span, f"delete {target_text(statement.type)}{_where(statement.predicate)}")
 
     def _with_properties(
         self,
@@ -260,6 +310,20 @@ class _Layout:
 
     def _blank(self, end: int, start: int) -> bool:
         return self._source.count("\n", end, start) > 1
+
+
+def _where(predicate: syntax.Expression | None) -> str:
+    return "" if predicate is None else f" where {expression_text(predicate)}"
+
+
+def _limits(limit: syntax.Expression | None, offset: syntax.Expression | None) -> list[_Item]:
+    """`limit` and `offset`, in the order of the text."""
+    items = [
+        _Item(value.span, f"{keyword} {expression_text(value)}")
+        for keyword, value in (("limit", limit), ("offset", offset))
+        if value is not None
+    ]
+    return sorted(items, key=lambda item: item.span.start)
 
 
 def _projection(projection: syntax.Projection) -> _Item:

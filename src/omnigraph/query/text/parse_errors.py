@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from omnigraph.diagnostics import Diagnostic, Span, did_you_mean
-from omnigraph.query import syntax
-from omnigraph.query.tokens import KEYWORD_TOKENS, KEYWORDS, WORD_TOKENS, span_of
+from omnigraph.query.text import syntax
+from omnigraph.query.text.tokens import KEYWORD_TOKENS, KEYWORDS, WORD_TOKENS, span_of
 
 if TYPE_CHECKING:
     from lark import Token
@@ -37,7 +37,16 @@ _WORDS = {
     "QUESTION": "`?`",
     "$END": "the end of the query",
 }
-_OPERATORS = frozenset({"EQ", "NE", "LT", "LE", "GT", "GE", "CONTAINS", "STARTS_WITH", "IN"})
+_COMPARISONS = frozenset(
+    {"EQ", "NE", "LT", "LE", "GT", "GE", "CONTAINS", "STARTS_WITH", "IN", "ENDS_WITH", "MATCHES", "IS"}
+)
+_OPERATORS = _COMPARISONS | {"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"}
+_UNSAID = frozenset(
+    {"EDGE_OPEN", "EDGE_CLOSE", "EDGE_ANY", "INDEX_OPEN", "LABEL", "PARAMETER", "COMMA", "VBAR", "DISTINCT"}
+)
+"""What may stand nearly everywhere, or needs no word of its own."""
+_STARTS = frozenset({"OPTIONAL", "EXISTS", "EITHER", "CASE", "AT", "MINUS"})
+"""What clauses and values may start with, besides literals and names."""
 _BOOLEAN = frozenset({"AND", "OR"})
 _VALUES = frozenset({"STRING", "INTEGER", "FLOAT", "TRUE", "FALSE", "NULL", "LBRACKET"})
 _OPERAND_ENDS = frozenset(
@@ -48,7 +57,7 @@ _OPERAND_ENDS = frozenset(
 _FOREIGN_WORDS = {
     "where": "a filter stands in the match block without `where`",
     "like": "use `contains` or `starts_with`",
-    "is": "write `= null` or `!= null`",
+    "is": "write `is null` or `is not null`",
     "between": "write `$x.p >= low and $x.p <= high`",
     "by": "write `order { … }`",
     "any": "write `$x.p in [ … ]`",
@@ -113,7 +122,7 @@ def _special(tokens: Sequence[Token], index: int, accepted: set[str]) -> Diagnos
         case "BAD_NUMBER":
             return Diagnostic("Q000", f"`{_short(token.value)}` is neither a number nor a name", span)
         case "STRAY":
-            meant = _stray_hint(token.value, _before(tokens, index))
+            meant = _STRAY_HINTS.get(token.value)
             return Diagnostic("Q000", f"unexpected character {_character(token.value)}", span, hint=meant)
     if previous is not None and previous.type == "PARAMETER" and token.type == "EDGE_OPEN":
         return parameter_as_end(previous.value, span_of(previous))
@@ -123,21 +132,21 @@ def _special(tokens: Sequence[Token], index: int, accepted: set[str]) -> Diagnos
     if token.type in {"INSERT", "UPDATE", "DELETE"} and accepted & {"RETURN", "ORDER", "LIMIT"}:
         message = "a query is a read or a mutation, never both"
         return Diagnostic("Q000", message, span, hint="move the statement into a query of its own")
-    if token.type == "MATCH" and opens_block and "INSERT" in accepted and "MATCH" not in accepted:
-        message = "a query is a read or a mutation, never both"
-        return Diagnostic("Q000", message, span, hint="move the match block into a query of its own")
+    if token.type == "MATCH" and opens_block and "INSERT" in accepted and not accepted & {"MATCH", "RETURN"}:
+        message = "a match block stands before all statements of a mutation"
+        return Diagnostic("Q000", message, span, hint="move it to the start, or into a query of its own")
     return None
 
 
 def _expected(accepted: set[str], previous: Token | None) -> str:
-    accepted = accepted - {"EDGE_OPEN", "EDGE_CLOSE", "PARAMETER", "COMMA"} or accepted
+    accepted = accepted - _UNSAID or accepted
     words: list[str] = []
     if accepted >= _VALUES:
         words.extend(_value_words(accepted, previous))
-        accepted = accepted - _VALUES - WORD_TOKENS - _OPERATORS - {"VARIABLE", "LPAREN"}
+        accepted = accepted - _VALUES - WORD_TOKENS - _OPERATORS - _STARTS - {"VARIABLE", "LPAREN"}
     elif accepted >= WORD_TOKENS:
         words.append(_name_words(previous))
-        accepted = accepted - WORD_TOKENS
+        accepted = accepted - WORD_TOKENS - {"AT"}
     if accepted >= _OPERATORS:
         words.append("an operator")
         accepted = accepted - _OPERATORS
@@ -197,6 +206,12 @@ def _hint(tokens: Sequence[Token], index: int, accepted: set[str]) -> str | None
         if suggestion:
             return suggestion
     match kind, previous:
+        case "STAR", "LPAREN" if before[1] == "NAME":
+            return "count the rows of a variable: `count($x)`"
+        case "GT" | "LT", "MINUS":
+            return "a traversal is written `$a knows $b`"
+        case "LBRACKET" | "INTEGER", "MINUS" if before[1] == "VARIABLE":
+            return "a traversal is written `$a knows $b`"
         case "EQ", "EQ":
             return "equality is written `=`"
         case "COLON", _ if "EQ" in accepted and previous in WORD_TOKENS:
@@ -213,7 +228,7 @@ def _hint(tokens: Sequence[Token], index: int, accepted: set[str]) -> str | None
             return f"an edge has two ends; a node is bound by `$x: {tokens[index - 1].value}`"
         case _, "NAME" if kind not in WORD_TOKENS:
             return did_you_mean(tokens[index - 1].value, ["match", "return", "order", "limit"])
-    if kind in _OPERATORS and "EQ" not in accepted and accepted >= _BOOLEAN and previous in _OPERAND_ENDS:
+    if kind in _COMPARISONS and "EQ" not in accepted and accepted >= _BOOLEAN and previous in _OPERAND_ENDS:
         return "comparisons do not chain: join them with `and`"
     return None
 
@@ -245,23 +260,10 @@ _STRAY_HINTS = {
     "'": 'strings are written with double quotes: "…"',
     "`": "names are written without quotes",
     "$": "a variable is written `$name`",
-    "/": "comments are `// …` and `/* … */`",
-    "+": "there is no arithmetic in queries",
-    "*": "there is no arithmetic in queries",
     "!": "write `!=` or `not`",
     ";": "statements are not separated by `;`",
     "&": "write `and`",
-    "|": "write `or`",
-    "-": "a traversal is written `$a knows $b`",
 }
-
-
-def _stray_hint(character: str, before: tuple[str | None, str | None]) -> str | None:
-    if character == "*" and before == ("LPAREN", "NAME"):
-        return "count the rows of a variable: `count($x)`"
-    if character == "*" and before == ("NAME", "VARIABLE"):
-        return "bounds are written `knows{1,3}`"
-    return _STRAY_HINTS.get(character)
 
 
 def _character(text: str) -> str:

@@ -29,7 +29,19 @@ class Operator(StrEnum):
     GE = ">="
     CONTAINS = "contains"
     STARTS_WITH = "starts_with"
+    ENDS_WITH = "ends_with"
+    MATCHES = "matches"
     IN = "in"
+
+
+class ArithmeticOperator(StrEnum):
+    """The signs of arithmetic."""
+
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    DIVIDE = "/"
+    MODULO = "%"
 
 
 # --- expressions -------------------------------------------------------------------------------------------------
@@ -71,7 +83,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """`$x.p`."""
+    """`$x.p`; the name of `$x.@id` starts with `@`."""
 
     variable: Variable
     name: Name
@@ -80,18 +92,74 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A bare name: an alias in `return` and `order`, a property in a mutation's `where`."""
+    """A bare name: an alias, or a property of a mutation's row or of a walk's edge; `@id` too."""
 
     name: str
     span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
+class Labelled:
+    """`label: value`, an argument with a name."""
+
+    label: Name
+    value: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
-    """`f(a, b)`."""
+    """`f(a, b)`, `f(distinct a)`, `f(a, label: b)`."""
 
     function: Name
     args: tuple[Expression, ...]
+    span: Span = field(compare=False)
+    distinct: bool = False
+    options: tuple[Labelled, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """`left + right`."""
+
+    operator: ArithmeticOperator
+    left: Expression
+    right: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    """`-item`, of anything but a number that is written out."""
+
+    item: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """`item[index]`."""
+
+    item: Expression
+    index: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`case { when condition then value … else otherwise }`."""
+
+    branches: tuple[tuple[Expression, Expression], ...]
+    otherwise: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NullTest:
+    """`item is null`, `item is not null`."""
+
+    item: Expression
+    negated: bool
     span: Span = field(compare=False)
 
 
@@ -129,7 +197,40 @@ class Not:
     span: Span = field(compare=False)
 
 
-Expression = Literal | ListLiteral | Variable | Property | Reference | Call | Comparison | And | Or | Not
+Expression = (
+    Literal
+    | ListLiteral
+    | Variable
+    | Property
+    | Reference
+    | Call
+    | Arithmetic
+    | Negative
+    | Index
+    | Case
+    | NullTest
+    | Comparison
+    | And
+    | Or
+    | Not
+)
+
+
+def parts(expression: Expression) -> tuple[Expression, ...]:
+    """The expressions directly inside, in the order of the text."""
+    match expression:
+        case Comparison(_, left, right) | Arithmetic(_, left, right) | Index(left, right):
+            return (left, right)
+        case And(items) | Or(items) | ListLiteral(items):
+            return items
+        case Call(_, args):
+            return (*args, *(option.value for option in expression.options))
+        case Not(item) | Negative(item) | NullTest(item):
+            return (item,)
+        case Case(branches, otherwise):
+            return (*(part for branch in branches for part in branch), otherwise)
+        case _:
+            return ()
 
 
 # --- match -------------------------------------------------------------------------------------------------------
@@ -166,7 +267,10 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Traversal:
-    """`$a knows $b`, `$a <knows> $b`, `$a $w:knows $b`."""
+    """`$a knows $b`, `$a <knows> $b`, `$a $w:knows $b`, `$a knows|likes{1,2}[since > $d] $b as $path`.
+
+    `edge` is `*` for any edge; `alternatives` are the edges behind the first.
+    """
 
     source: Variable
     edge: Name
@@ -175,6 +279,9 @@ class Traversal:
     undirected: bool
     edge_variable: Variable | None
     span: Span = field(compare=False)
+    alternatives: tuple[Name, ...] = ()
+    where: Expression | None = None
+    path: Variable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +293,38 @@ class NotBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class ExistsBlock:
+    """`exists { … }`."""
+
+    clauses: tuple[Clause, ...]
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalBlock:
+    """`optional { … }`."""
+
+    clauses: tuple[Clause, ...]
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One `{ … }` of an `either`."""
+
+    clauses: tuple[Clause, ...]
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EitherBlock:
+    """`either { … } or { … }`."""
+
+    arms: tuple[Arm, ...]
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class FilterClause:
     """An expression that must hold."""
 
@@ -193,7 +332,18 @@ class FilterClause:
     span: Span = field(compare=False)
 
 
-Clause = Bind | Traversal | NotBlock | FilterClause
+Clause = Bind | Traversal | NotBlock | ExistsBlock | OptionalBlock | EitherBlock | FilterClause
+
+
+def blocks_in(clause: Clause) -> tuple[tuple[Clause, ...], ...]:
+    """The blocks directly inside a clause."""
+    match clause:
+        case NotBlock(clauses) | ExistsBlock(clauses) | OptionalBlock(clauses):
+            return (clauses,)
+        case EitherBlock(arms):
+            return tuple(arm.clauses for arm in arms)
+        case _:
+            return ()
 
 
 # --- queries -----------------------------------------------------------------------------------------------------
@@ -211,12 +361,13 @@ class TypeName:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """`$name: Type?`."""
+    """`$name: Type?`, `$name: Type = literal`."""
 
     variable: Variable
     type: TypeName
     optional: bool
     span: Span = field(compare=False)
+    default: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,16 +390,34 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class OrderKey:
-    """`expression desc`; `descending` is None when no direction was written."""
+    """`expression desc nulls last`; `descending` and `nulls_first` are None when nothing was written."""
 
     expression: Expression
     descending: bool | None
     span: Span = field(compare=False)
+    nulls_first: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """`with { … } where … order { … } limit … match { … }`: what ends one stage, and the clauses of the next."""
+
+    projections: tuple[Projection, ...]
+    distinct: bool
+    where: Expression | None
+    order: tuple[OrderKey, ...]
+    limit: Expression | None
+    offset: Expression | None
+    clauses: tuple[Clause, ...]
+    span: Span = field(compare=False)
+    with_span: Span = field(compare=False)
+    order_span: Span | None = field(compare=False)
+    match_span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """`match … return … order … limit`."""
+    """`match … with … match … return … having … order … limit … offset`."""
 
     clauses: tuple[Clause, ...]
     projections: tuple[Projection, ...]
@@ -258,47 +427,65 @@ class Read:
     match_span: Span = field(compare=False)
     return_span: Span = field(compare=False)
     order_span: Span | None = field(compare=False)
+    stages: tuple[Stage, ...] = ()
+    distinct: bool = False
+    having: tuple[Expression, ...] = ()
+    offset: Expression | None = None
+    having_span: Span | None = field(compare=False, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """`insert Type { p: v }`."""
+    """`insert Type { p: v }`, `insert new Type { p: v }`."""
 
     type: Name
     assignments: tuple[PropertyValue, ...]
     span: Span = field(compare=False)
     body_span: Span = field(compare=False)
+    new: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InsertRows:
+    """`insert Type from $rows`."""
+
+    type: Name
+    rows: Variable
+    new: bool
+    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """`update Type set { p: v } where predicate`."""
+    """`update Type set { p: v } where predicate`, `update $x set { p: v }`."""
 
-    type: Name
+    type: Name | Variable
     assignments: tuple[PropertyValue, ...]
-    predicate: Expression
+    predicate: Expression | None
     span: Span = field(compare=False)
     body_span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """`delete Type where predicate`."""
+    """`delete Type where predicate`, `delete $x`."""
 
-    type: Name
-    predicate: Expression
+    type: Name | Variable
+    predicate: Expression | None
     span: Span = field(compare=False)
 
 
-Statement = Insert | Update | Delete
+Statement = Insert | InsertRows | Update | Delete
 
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One or more statements that run in order."""
+    """One or more statements that run in order, for each binding of a match if there is one."""
 
     statements: tuple[Statement, ...]
     span: Span = field(compare=False)
+    clauses: tuple[Clause, ...] | None = None
+    match_span: Span | None = field(compare=False, default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 The lexer never fails: what it does not know becomes a token that no rule takes. A file is cut into queries here, so
 that a broken query does not hide the errors of the next one. What one token of look-ahead cannot decide is decided
 here too, by looking at the neighbours: which variables are parameters, which words between two variables are edges
-although they are also keywords, and which angle brackets belong to an undirected edge.
+although they are also keywords, which angle brackets belong to an undirected edge, and where words such as `optional`
+or `case` are keywords (see contexts.py): everywhere else they are names.
 """
 
 from __future__ import annotations
@@ -42,14 +43,37 @@ KEYWORDS = (
     "false",
     "null",
 )
+"""Words that the lexer knows; the grammar takes them as names wherever it can."""
+
+SOFT_KEYWORDS = (
+    "optional",
+    "exists",
+    "either",
+    "with",
+    "having",
+    "offset",
+    "distinct",
+    "new",
+    "from",
+    "case",
+    "when",
+    "then",
+    "else",
+    "is",
+    "ends_with",
+    "matches",
+    "nulls",
+    "first",
+    "last",
+)
+"""Words that are keywords in their contexts only, and plain names everywhere else."""
+
 KEYWORD_TOKENS = frozenset(keyword.upper() for keyword in KEYWORDS)
+SOFT_TOKENS = frozenset(keyword.upper() for keyword in SOFT_KEYWORDS)
 WORD_TOKENS = KEYWORD_TOKENS | {"NAME"}
 
-_COMPARISONS = frozenset({"EQ", "NE", "LT", "LE", "GT", "GE"})
-_WORD_OPERATORS = frozenset({"IN", "CONTAINS", "STARTS_WITH"})
-_OPENERS = frozenset({"LPAREN", "LBRACE", "LBRACKET"})
+_OPENERS = frozenset({"LPAREN", "LBRACE", "LBRACKET", "INDEX_OPEN"})
 _CLOSERS = frozenset({"RPAREN", "RBRACE", "RBRACKET"})
-_OPERAND_STARTS = frozenset({"STRING", "INTEGER", "FLOAT", "LBRACKET", "LPAREN", "VARIABLE", "PARAMETER", "NAME"})
 
 MAX_NESTING = 64
 """Brackets and negations within each other."""
@@ -60,9 +84,9 @@ def parser() -> Lark:
     """The parser, built once per process when the first query is parsed."""
     from lark import Lark
 
-    from omnigraph.query.build import SyntaxBuilder
+    from omnigraph.query.text.build import SyntaxBuilder
 
-    grammar = resources.files("omnigraph.query").joinpath("grammar.lark").read_text(encoding="utf-8")
+    grammar = resources.files("omnigraph.query.text").joinpath("grammar.lark").read_text(encoding="utf-8")
     return Lark(grammar, parser="lalr", lexer="basic", start=["query", "broken"], transformer=SyntaxBuilder())
 
 
@@ -119,7 +143,7 @@ def deepest(tokens: Sequence[Token]) -> Token | None:
             negations = 0
         elif token.type in _CLOSERS:
             depth = max(0, depth - 1)
-        elif token.type == "NOT":
+        elif token.type in {"NOT", "MINUS"}:
             negations += 1
         else:
             negations = 0
@@ -130,26 +154,19 @@ def deepest(tokens: Sequence[Token]) -> Token | None:
 
 def classify(tokens: Sequence[Token]) -> list[Token]:
     """The tokens of one query with the types that the grammar tells apart but the lexer cannot."""
-    parameters, body = _header(tokens)
+    from omnigraph.query.text.contexts import retype_words
+
+    parameters, body = header_of(tokens)
     result = list(tokens)
     for index in range(body, len(result)):
         token = result[index]
         if token.type == "VARIABLE" and token.value in parameters:
-            result[index] = _retyped(token, "PARAMETER")
-    for index in range(body, len(result)):
-        kind = result[index].type
-        if kind in KEYWORD_TOKENS:
-            if kind == "NOT" and _is_not_property(result, index):
-                result[index] = as_name(result[index])
-        elif kind == "LT":
-            close = _edge_close(result, index)
-            if close is not None:
-                result[index] = _retyped(result[index], "EDGE_OPEN")
-                result[close] = _retyped(result[close], "EDGE_CLOSE")
+            result[index] = retyped(token, "PARAMETER")
+    retype_words(result, body)
     return result
 
 
-def _header(tokens: Sequence[Token]) -> tuple[set[str], int]:
+def header_of(tokens: Sequence[Token]) -> tuple[set[str], int]:
     """The declared parameters, with their dollar signs, and where the header ends."""
     parameters: set[str] = set()
     for index, token in enumerate(tokens):
@@ -165,41 +182,28 @@ def reads_as_edge(tokens: Sequence[Token], index: int) -> bool:
 
     Only the parser knows whether the variable before it can be the start of a traversal at all.
     """
-    if tokens[index].type not in KEYWORD_TOKENS or _type(tokens, index - 1) != "VARIABLE":
+    if tokens[index].type not in KEYWORD_TOKENS | {"STAR"} or type_at(tokens, index - 1) != "VARIABLE":
         return False
-    following = _type(tokens, index + 1)
+    following = type_at(tokens, index + 1)
     if following == "LBRACE":
-        return _type(tokens, index + 2) in {"INTEGER", "COMMA"}
-    return following == "VARIABLE" and _type(tokens, index + 2) != "DOT"
+        return type_at(tokens, index + 2) in {"INTEGER", "MINUS", "COMMA"}
+    if following in {"VBAR", "INDEX_OPEN"}:
+        return True
+    return following == "VARIABLE" and type_at(tokens, index + 2) != "DOT"
 
 
 def as_name(token: Token) -> Token:
-    """The token of a keyword as that of a name."""
-    return _retyped(token, "NAME")
+    """The token of a keyword as that of a name, and a star as any edge."""
+    return retyped(token, "EDGE_ANY" if token.type == "STAR" else "NAME")
 
 
-def _is_not_property(tokens: Sequence[Token], index: int) -> bool:
-    """`where not in [1, 2]`: here `not` is the property."""
-    return _type(tokens, index + 1) in _WORD_OPERATORS and _type(tokens, index + 2) in _OPERAND_STARTS
-
-
-def _edge_close(tokens: Sequence[Token], index: int) -> int | None:
-    """Where the `>` of `<knows>` or `<knows{1,2}>` stands when the `<` at `index` opens an undirected edge."""
-    if _type(tokens, index - 1) not in {"VARIABLE", "COLON"} or _type(tokens, index + 1) not in WORD_TOKENS:
-        return None
-    close = index + 2
-    if _type(tokens, close) == "LBRACE":
-        while close < len(tokens) and _type(tokens, close) in {"LBRACE", "INTEGER", "COMMA"}:
-            close += 1
-        close += 1
-    return close if _type(tokens, close) == "GT" else None
-
-
-def _type(tokens: Sequence[Token], index: int) -> str | None:
+def type_at(tokens: Sequence[Token], index: int) -> str | None:
+    """The type of the token at a place; None outside."""
     return tokens[index].type if 0 <= index < len(tokens) else None
 
 
-def _retyped(token: Token, kind: str) -> Token:
+def retyped(token: Token, kind: str) -> Token:
+    """The same token with another type."""
     from lark import Token as LarkToken
 
     return LarkToken.new_borrow_pos(kind, token.value, token)
