@@ -271,9 +271,18 @@ class QueryMaker:
         if self.chance(0.15):
             rng.shuffle(made)
         for _ in range(rng.choice((0, 0, 0, 0, 1, 2)) if depth else 0):
+            before = set(scope.own)
             block = self.make("last block", scope, depth - 1)
-            if block is not None:
-                made.append(block)
+            if block is None:
+                continue
+            made.append(block)
+            new = {name: kind for name, kind in scope.own.items() if name not in before}
+            if new and self.chance(0.25) and (test := self.condition(Scope(new, new))) is not None:
+                self.used["filter on what an optional binds"] += 1
+                made.append(tree.Where(test))
+            elif new and self.chance(0.1) and (inner := self.make("test block", scope, depth - 1)) is not None:
+                self.used["block after an optional"] += 1
+                made.append(inner)
         return tuple(made)
 
     def condition(self, scope: Scope, depth: int = 2, *, inside: bool = False) -> tree.Expr | None:

@@ -215,6 +215,7 @@ class Parts:
     conditions: list[str] = field(default_factory=list)
     beside: list[str] = field(default_factory=list)
     more: list[str] = field(default_factory=list)
+    now: list[tree.Clause] = field(default_factory=list)
     later: list[Callable[[Context], tuple[str, list[str]]]] = field(default_factory=list)
 
     def bind(self, name: str, kind: str) -> None:
@@ -392,6 +393,29 @@ def member(item: str, item_type: str, items: str, items_type: str) -> str:
     return f"CASE WHEN {item} IS NULL OR {items} IS NULL THEN NULL ELSE {found} END"
 
 
+def waits(clause: tree.Clause, clauses: tuple[tree.Clause, ...], ctx: Context) -> bool:
+    """Whether a condition looks at what an `optional` of its block binds, and that one has not been joined yet."""
+    if not isinstance(clause, tree.Where | tree.Block) or (
+        isinstance(clause, tree.Block) and clause.kind == "optional"
+    ):
+        return False
+    optional = [each for each in clauses if isinstance(each, tree.Block) and each.kind == "optional"]
+    binds_later = {name for each in optional for name in tree.mentioned(each.clauses)} - set(ctx.variables)
+    return bool(tree.mentioned(clause) & binds_later & exposed(optional))
+
+
+def exposed(optional: list[tree.Block]) -> set[str]:
+    """The names that `optional` blocks bind for what is around them."""
+    found: set[str] = set()
+    for block in optional:
+        for each in block.clauses:
+            if isinstance(each, tree.Bind | tree.Hop):
+                found |= tree.mentioned(each)
+            elif isinstance(each, tree.Block) and each.kind == "optional":
+                found |= exposed([each])
+    return found
+
+
 @singledispatch
 def joins(clause: Any, parts: Parts) -> None:
     """Add what a clause joins to the rows of its block: `parts.beside` for all, `parts.later` one after the other."""
@@ -408,7 +432,10 @@ def select(clauses: tuple[tree.Clause, ...], ctx: Context, columns: str | None =
         binds(clause, parts)
     for clause in clauses:
         joins(clause, parts)
+    waiting: list[tree.Clause] = []
     for clause in clauses:
+        (waiting if waits(clause, clauses, ctx) else parts.now).append(clause)
+    for clause in parts.now:
         condition(clause, parts)
     own = [*before, *(ctx.variables[name].ref for name in parts.tables), *parts.more]
     tables = [*([source] if source else []), *parts.tables.values(), *parts.beside]
@@ -421,4 +448,11 @@ def select(clauses: tuple[tree.Clause, ...], ctx: Context, columns: str | None =
             f"LEFT JOIN LATERAL ({inner}) AS {ctx.fresh('optional')} ON TRUE"
         )
         own += refs
+        ready = [clause for clause in waiting if not waits(clause, clauses, ctx)]
+        waiting = [clause for clause in waiting if clause not in ready]
+        more = Parts(ctx)
+        for clause in ready:
+            condition(clause, more)
+        if ready:
+            text = f"SELECT * FROM ({text}) AS {ctx.fresh('rows')} WHERE {' AND '.join(more.conditions)}"
     return text if columns is None else f"SELECT {columns} FROM ({text}) AS {ctx.fresh('rows')}"

@@ -179,3 +179,18 @@ class Query:
     stages: tuple[Stage, ...] = ()
     distinct: bool = False
     having: Expr | None = None
+
+
+def mentioned(node: Any) -> set[str]:
+    """The variables that a part of a query names."""
+    if isinstance(node, tuple):
+        return {name for each in node for name in mentioned(each)}
+    if not isinstance(node, Expr | Clause):
+        return set()
+    found = {name for each in vars(node).values() for name in mentioned(each)}
+    match node:
+        case Prop(var) | Entity(var) | Bind(var):
+            found.add(var)
+        case Hop(source=source, target=target, edge_var=edge_var):
+            found |= {source, target, *([edge_var] if edge_var else [])}
+    return found

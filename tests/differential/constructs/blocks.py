@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from tests.differential import tree
 from tests.differential.making import QueryMaker, Scope, makes
@@ -73,11 +72,13 @@ def _(clause: Either, parts: Parts) -> None:
 # --- how they are made
 
 
+@makes("test block", 2)
 @makes("block", 2)
 def not_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:
     return block("not", q, scope, depth)
 
 
+@makes("test block", 1)
 @makes("block", 1)
 def exists_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:
     return block("exists", q, scope, depth)
@@ -87,7 +88,7 @@ def exists_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:
 def optional_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:
     inner = scope.inner()
     clauses = q.clauses(inner, 0 if q.chance(0.7) else depth)
-    if not clauses or not (mentioned(clauses) & set(scope.variables)):
+    if not clauses or not (tree.mentioned(clauses) & set(scope.variables)):
         return None
     if scope.inside & set(inner.own):
         return None
@@ -100,8 +101,15 @@ def optional_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | Non
 @makes("block", 1.5)
 def either_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:
     scopes = [scope.inner() for _ in range(2 if q.chance(0.85) else 3)]
-    arms = tuple(q.clauses(each, 0 if q.chance(0.8) else depth) for each in scopes)
-    if not all(arm and mentioned(arm) & set(scope.variables) for arm in arms):
+    common = reached_both_ways(q, scope, scopes) if q.chance(0.6) else [() for _ in scopes]
+    arms = tuple(
+        (*hop, *q.clauses(each, 0 if q.chance(0.8) else depth)[: 1 if hop and q.chance(0.6) else None])
+        for hop, each in zip(common, scopes, strict=True)
+    )
+    arms = tuple(arm for arm in arms if sound(arm, scope))
+    if len(arms) < len(scopes):
+        return None
+    if not all(arm and tree.mentioned(arm) & set(scope.variables) for arm in arms):
         return None
     shared = {name: kind for name, kind in scopes[0].own.items() if name[0] != "_"}
     for each in scopes[1:]:
@@ -118,28 +126,42 @@ def either_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:
     return Either(arms)
 
 
+def reached_both_ways(q: QueryMaker, scope: Scope, scopes: list[Scope]) -> list[tuple[tree.Clause, ...]]:
+    """A traversal for each arm to a new variable of one name and type."""
+    known = [name for name in scope.named() if scope.variables[name].startswith("node:")]
+    starts = [
+        (name, edge) for name in known for edge in q.schema.edges if scope.variables[name] == f"node:{edge.source}"
+    ]
+    name = q.fresh(scope)
+    if not starts or name.startswith("_"):
+        return [() for _ in scopes]
+    target = q.rng.choice(starts)[1].target
+    fitting = [each for each in starts if each[1].target == target]
+    made: list[tuple[tree.Clause, ...]] = []
+    for inner in scopes:
+        start, edge = q.rng.choice(fitting)
+        inner.bind(name, f"node:{target}")
+        made.append((tree.Hop(start, edge.name, name),))
+    return made
+
+
+def sound(arm: tuple[tree.Clause, ...], scope: Scope) -> bool:
+    """Whether everything that the clauses look at is bound by them or around them."""
+    bound = set(scope.variables)
+    for each in arm:
+        if isinstance(each, tree.Bind | tree.Hop):
+            bound |= tree.mentioned(each)
+    plain = [each for each in arm if isinstance(each, tree.Where)]
+    return all(tree.mentioned(each) <= bound for each in plain)
+
+
 def block(kind: str, q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:
     """A block that uses a variable from outside, or None."""
     inner = scope.inner()
     clauses = q.clauses(inner, depth)
-    if not clauses or not (mentioned(clauses) & set(scope.variables)):
+    if not clauses or not (tree.mentioned(clauses) & set(scope.variables)):
         return None
     scope.inside |= set(inner.own) | inner.inside
     if len(clauses) > 1:
         q.used[f"{kind} with several clauses"] += 1
     return tree.Block(kind, clauses)
-
-
-def mentioned(node: Any) -> set[str]:
-    """The variables that a part of a query names."""
-    if isinstance(node, tuple):
-        return {name for each in node for name in mentioned(each)}
-    if not isinstance(node, tree.Expr | tree.Clause):
-        return set()
-    found = {name for each in vars(node).values() for name in mentioned(each)}
-    match node:
-        case tree.Prop(var) | tree.Entity(var) | tree.Bind(var):
-            found.add(var)
-        case tree.Hop(source=source, target=target, edge_var=edge_var):
-            found |= {source, target, *([edge_var] if edge_var else [])}
-    return found

@@ -26,6 +26,9 @@ def plain_result(q: QueryMaker, scope: Scope) -> Result | None:
             keys.append(q.rng.choice(named))
         elif q.chance(0.12):
             keys.append(entity(q, own))
+        elif q.chance(0.2) and (made := q.make("column", own)) is not None and made.type in SINGLE:
+            keys.append(made)
+            q.used["order by a computed value"] += 1
         elif (prop := q.single(own)) is not None:
             keys.append(prop)
     return tuple(unlike(columns)), order(q, keys), False

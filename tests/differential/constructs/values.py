@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 
 from tests.differential import tree
+from tests.differential.constructs.aggregates import Aggregate
 from tests.differential.constructs.conditions import OPERATORS, Compare, operand
 from tests.differential.making import QueryMaker, Scope, makes
 from tests.differential.printing import written
@@ -334,6 +335,15 @@ def compare_computed(q: QueryMaker, scope: Scope) -> tree.Expr | None:
 def computed_column(q: QueryMaker, scope: Scope) -> tree.Expr | None:
     made = value(q, scope, q.rng.choice(("I64", "F64", "String", "Date")), 2)
     return None if isinstance(made, tree.Prop) else made
+
+
+@makes("aggregate", 1.5)
+def aggregate_of_computed(q: QueryMaker, scope: Scope) -> tree.Expr | None:
+    made = value(q, scope, q.rng.choice(("I64", "String", "Date")), 1)
+    if made is None or isinstance(made, tree.Prop):
+        return None
+    functions = ("count", "min", "max", "sum") if made.type == "I64" else ("count", "min", "max")
+    return Aggregate(q.rng.choice(functions), made)
 
 
 @makes("value I64", 2)
