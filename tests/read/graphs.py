@@ -128,6 +128,20 @@ LITERALS = {
     "role": ('"lead"',),
 }
 COMPARE = ("=", "!=", "<", "<=", ">", ">=")
+VALUES = (
+    "$x.age + 1",
+    "$x.age * $x.score",
+    "-$x.age",
+    "10 / ($x.age + 2)",
+    "coalesce($x.age, 0) % 7",
+    'case { when $x.age > 10 then "old" when $x.active then "young" else $x.name }',
+    "coalesce($x.bio, upper($x.name))",
+    "size($x.tags)",
+    "$x.tags[0]",
+    "$x.@type",
+    '$x.name + "!"',
+)
+CONDITIONS = ("since > 1", "since != 2", "since is null or since < 3", 'note contains "ra"')
 
 
 class _Scope:
@@ -138,6 +152,7 @@ class _Scope:
         self.prefix = prefix
         self.nodes: dict[str, str] = {}
         self.edges: dict[str, str] = {}
+        self.paths: list[str] = []
 
     def fresh(self) -> str:
         return f"{self.prefix}{len(self.nodes) + len(self.edges)}"
@@ -159,8 +174,16 @@ def _hop(scope: _Scope, clauses: list[str], known: dict[str, str]) -> None:
     reuse = bool(same) and scope.draw(st.integers(0, 3)) == 0
     other = scope.pick(same) if reuse else scope.fresh()
     left, right = (start, other) if forward else (other, start)
-    shape = scope.draw(st.integers(0, 3))
-    if shape == 0 and source == target:
+    shape = scope.draw(st.integers(0, 5))
+    if shape == 4 and edge == "knows":
+        hops = scope.pick(("", "{1,2}", "{2,3}"))
+        text = f"${left} {edge}{hops}[{scope.pick(CONDITIONS)}] ${right}"
+    elif shape == 5 and source == target:
+        path = f"{scope.prefix}path{len(scope.paths)}"
+        scope.paths.append(path)
+        around = scope.pick((edge, f"<{edge}>"))
+        text = f"${left} {around}{{1,{scope.draw(st.integers(2, 3))}}} ${right} as ${path}"
+    elif shape == 0 and source == target:
         text = f"${left} <{edge}> ${right}"
     elif shape == 1 and source == target:
         low = scope.draw(st.integers(1, 2))
@@ -207,8 +230,10 @@ def _filter(scope: _Scope, known: dict[str, str]) -> str:
 
 
 def _condition(scope: _Scope, known: dict[str, str]) -> str:
-    shape = scope.draw(st.integers(0, 5))
+    shape = scope.draw(st.integers(0, 6))
     one = _filter(scope, known)
+    if shape == 6 and (search := _search(scope)):
+        return scope.pick((f"({one} or {search})", f"not {search}"))
     if shape == 0:
         return f"({one} or {_filter(scope, known)})"
     if shape == 1:
@@ -242,7 +267,39 @@ def _block(scope: _Scope, known: dict[str, str], depth: int) -> list[str]:
         # Two blocks side by side use the same names for what they bind.
         count = scope.draw(st.integers(1, 2))
         clauses.extend(_without(scope, {**known, **scope.nodes}, depth) for _ in range(count))
+    if depth and scope.draw(st.integers(0, 3)) == 0:
+        clauses.append(_either(scope, {**known, **scope.nodes}))
+    if depth and scope.draw(st.integers(0, 3)) == 0:
+        clauses.append(_optional(scope, {**known, **scope.nodes}))
     return clauses
+
+
+def _optional(scope: _Scope, known: dict[str, str]) -> str:
+    """What it binds is bound in the block around it from here on."""
+    inner = _Scope(scope.draw, f"{scope.prefix}o")
+    clauses: list[str] = []
+    _hop(inner, clauses, known)
+    if inner.draw(st.booleans()):
+        clauses.append(_condition(inner, known))
+    scope.nodes.update(inner.nodes)
+    scope.edges.update(inner.edges)
+    scope.paths += inner.paths
+    return "optional { " + "  ".join(clauses) + " }"
+
+
+def _either(scope: _Scope, known: dict[str, str]) -> str:
+    """Two arms that bind one more node of one kind, by one edge each way."""
+    start = scope.pick(known)
+    kind = known[start]
+    edge = {"Person": "knows", "Team": "partOf"}[kind]
+    other = f"{scope.prefix}e"
+    arms = [f"${start} {edge} ${other}", f"${other} {edge} ${start}"]
+    if scope.draw(st.booleans()):
+        inner = _Scope(scope.draw, f"{scope.prefix}x")
+        inner.nodes[other] = kind
+        arms[1] += "  " + _condition(inner, known)
+    scope.nodes[other] = kind
+    return f"either {{ {arms[0]} }} or {{ {arms[1]} }}"
 
 
 def _without(scope: _Scope, known: dict[str, str], depth: int) -> str:
@@ -253,7 +310,7 @@ def _without(scope: _Scope, known: dict[str, str], depth: int) -> str:
         clauses.append(_condition(inner, known))
     if depth > 1 and inner.draw(st.integers(0, 2)) == 0:
         clauses.append(_without(inner, {**known, **inner.nodes}, depth - 1))
-    return "not { " + "  ".join(clauses) + " }"
+    return scope.pick(("not", "exists")) + " { " + "  ".join(clauses) + " }"
 
 
 @st.composite
@@ -270,12 +327,38 @@ def queries(draw: st.DrawFn) -> str:
     columns = _aggregates(scope, bound) if grouped else _columns(scope, bound)
     order = _order(scope, bound, columns, grouped)
     limit = draw(st.none() | st.integers(0, 5))
+    distinct = "distinct " if not grouped and "(" not in order and draw(st.integers(0, 6)) == 0 else ""
+    if distinct:
+        order = ""
     if "nearest" in order + " ".join(columns) or "rrf" in order:
         limit = limit if limit is not None else 4
-    text = "query q() { match { " + "\n  ".join(clauses) + " }\n return { " + ", ".join(columns) + " }"
+    text = "query q() { match { " + "\n  ".join(clauses) + " }\n " + _stage(scope)
+    text += f"return {distinct}{{ " + ", ".join(columns) + " }"
+    counts = [column.rsplit(" as ", 1)[1] for column in columns if column.startswith("count(")]
+    if grouped and counts and draw(st.integers(0, 2)) == 0:
+        text += f"\n having {{ {counts[0]} > 1 }}"
     if order:
         text += f"\n order {{ {order} }}"
+    if draw(st.integers(0, 4)) == 0:
+        text += f"\n offset {draw(st.integers(0, 3))}"
     return text + (f"\n limit {limit} }}" if limit is not None else " }")
+
+
+def _stage(scope: _Scope) -> str:
+    """Sometimes a stage that hands everything on, and a block after it."""
+    if scope.draw(st.integers(0, 5)) or scope.paths:
+        return ""
+    names = [*scope.nodes, *scope.edges]
+    count = f", count(${scope.pick(scope.nodes)}) as ways" if scope.draw(st.booleans()) else ""
+    passed = ", ".join("$" + name for name in names)
+    where = " where ways > 0" if count and scope.draw(st.booleans()) else ""
+    cut = f" order {{ ${names[0]}.@id desc }} limit 4" if scope.draw(st.booleans()) else ""
+    following: list[str] = []
+    later = _Scope(scope.draw, "z")
+    _hop(later, following, dict(scope.nodes))
+    if scope.draw(st.booleans()):
+        following.append(_condition(later, dict(scope.nodes)))
+    return f"with {{ {passed}{count} }}{where}{cut} match {{ {'  '.join(following)} }}\n "
 
 
 def _columns(scope: _Scope, bound: dict[str, str]) -> list[str]:
@@ -289,7 +372,11 @@ def _columns(scope: _Scope, bound: dict[str, str]) -> list[str]:
             columns.append(f"${var}.{scope.pick(names)} as c{number}")
     if scope.draw(st.integers(0, 5)) == 0:
         columns.append(f"{_filter(scope, {})} as flag")
+    if scope.paths:
+        columns.append(f"{scope.pick(('hops', 'nodes', 'edges'))}(${scope.pick(scope.paths)}) as walk")
     people = [var for var, kind in scope.nodes.items() if kind == "Person"]
+    if people and scope.draw(st.integers(0, 3)) == 0:
+        columns.append(scope.pick(VALUES).replace("$x", "$" + scope.pick(people)) + " as computed")
     if people and scope.draw(st.integers(0, 5)) == 0:
         columns.append(f'bm25(${scope.pick(people)}.bio, "graph night") as score')
     return columns
@@ -308,11 +395,14 @@ def _aggregates(scope: _Scope, bound: dict[str, str]) -> list[str]:
         ordered = [n for n in SORTABLE[bound[var]] if n not in ("level", "role")]
         choice = scope.draw(st.integers(0, 3))
         if choice == 0 and numbers:
-            columns.append(f"{scope.pick(('sum', 'avg'))}(${var}.{scope.pick(numbers)}) as a{number}")
+            function = scope.pick(("sum", "avg", "median", "stddev", "sum(distinct", "avg(distinct"))
+            called = function + " " if "(" in function else function + "("
+            columns.append(f"{called}${var}.{scope.pick(numbers)}) as a{number}")
         elif choice == 1 and ordered:
             columns.append(f"{scope.pick(('min', 'max'))}(${var}.{scope.pick(ordered)}) as a{number}")
         elif choice == 2 and SORTABLE[bound[var]]:
-            columns.append(f"count(${var}.{scope.pick(SORTABLE[bound[var]])}) as a{number}")
+            called = scope.pick(("count(", "count(distinct ", "collect(", "collect(distinct "))
+            columns.append(f"{called}${var}.{scope.pick(SORTABLE[bound[var]])}) as a{number}")
         else:
             columns.append(f"count(${var}) as a{number}")
     return columns
@@ -321,9 +411,10 @@ def _aggregates(scope: _Scope, bound: dict[str, str]) -> list[str]:
 def _order(scope: _Scope, bound: dict[str, str], columns: list[str], grouped: bool) -> str:
     if scope.draw(st.booleans()):
         return ""
-    direction = scope.pick(("", " desc", " asc"))
+    direction = scope.pick(("", " desc", " asc", " nulls last", " desc nulls first"))
     if grouped or scope.draw(st.integers(0, 2)) == 0:
-        aliases = [c.rsplit(" as ", 1)[1] for c in columns if "." in c or "(" in c]
+        sortable = [c for c in columns if ("." in c or "(" in c) and not c.startswith("collect") and "walk" not in c]
+        aliases = [c.rsplit(" as ", 1)[1] for c in sortable]
         return f"{scope.pick(aliases)}{direction}" if aliases else ""
     people = [var for var, kind in scope.nodes.items() if kind == "Person"]
     choice = scope.draw(st.integers(0, 4))
