@@ -133,17 +133,16 @@ def _rows(mutation: Mutation, statement: Statement, schema: Schema, tables: Tabl
         wanted = [each for each in (statement.source, statement.target) if each is not None]
         columns = [f'{expression(e, ctx)}."@id"' if ":" in e.type else expression(e, ctx) for e in wanted]
         columns += [expression(value, ctx) for _, value in statement.values]
+        rows = f"({source}) AS matched"
     else:
-        columns = ['"own"."@id"', *(expression(value, ctx) for _, value in getattr(statement, "values", ()))]
-        own = f"SELECT * FROM {quoted(statement.kind)} AS own, ({source}) AS matched"
+        columns = ['own."@id"', *(expression(value, ctx) for _, value in getattr(statement, "values", ()))]
+        rows = f"{quoted(statement.kind)} AS own, ({source}) AS matched"
         if statement.var:
-            own += f' WHERE own."@id" = {ctx.variables[statement.var].ref}."@id"'
+            rows += f' WHERE own."@id" = {ctx.variables[statement.var].ref}."@id"'
         elif statement.where is not None:
-            own += f" WHERE {expression(statement.where, ctx)}"
-        source = own.replace("SELECT *", f"SELECT {', '.join(columns)}")
-        return Oracle(schema, tables).db.execute(f"SELECT DISTINCT * FROM ({source}) AS found").fetchall()
+            rows += f" WHERE {expression(statement.where, ctx)}"
     listed = ", ".join(f"{each} AS c{at}" for at, each in enumerate(columns))
-    return Oracle(schema, tables).db.execute(f"SELECT DISTINCT {listed} FROM ({source}) AS found").fetchall()
+    return Oracle(schema, tables).db.execute(f"SELECT DISTINCT {listed} FROM {rows}").fetchall()
 
 
 def _apply(
@@ -162,6 +161,8 @@ def _apply(
             table[id_] = _with(table[id_], dict(zip(names, values, strict=True)))
         return
     ends = 2 if statement.source is not None else 0
+    if any(end is None for line in found for end in line[:ends]):
+        raise Refused("an edge without an end")
     for line in found:
         row = _inserted(statement, line[:ends], dict(zip(names, line[ends:], strict=True)), schema, fresh)
         old = table.get(row.id)
