@@ -1,14 +1,20 @@
-"""Errors of the two languages: a code, a position, the line with a caret, and a suggestion."""
+"""Findings in the two languages: a code, a position, the line with a caret, and a suggestion.
+
+The errors that carry them are in `errors`, with the rest of the family; they can be imported from here too.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from omnigraph.errors import OmniGraphError
+from omnigraph.errors import LanguageError as LanguageError
+from omnigraph.errors import QueryParseError as QueryParseError
+from omnigraph.errors import QueryTypeError as QueryTypeError
+from omnigraph.errors import SchemaError as SchemaError
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,40 +94,6 @@ def _window(line: str, column: int) -> tuple[str, int]:
 
 
 _WIDEST_LINE = 160
-
-
-class LanguageError(OmniGraphError):
-    """A schema or query text that does not hold. Carries every finding, not only the first."""
-
-    kind = "parse"
-
-    def __init__(self, diagnostics: Sequence[Diagnostic], source: str, filename: str = "<input>") -> None:
-        self.diagnostics = tuple(diagnostics)
-        self.source = source
-        self.filename = filename
-        super().__init__(
-            "\n\n".join(d.render(source, filename) for d in self.diagnostics),
-            diagnostics=[d.to_json() for d in self.diagnostics],
-        )
-
-    @property
-    def codes(self) -> tuple[str, ...]:
-        """The codes found, in order."""
-        return tuple(d.code for d in self.diagnostics)
-
-
-class SchemaError(LanguageError):
-    """A `.pg` text that does not parse or does not make a valid catalog."""
-
-
-class QueryParseError(LanguageError):
-    """A `.gq` text that does not parse."""
-
-
-class QueryTypeError(LanguageError):
-    """A `.gq` text that parses and does not type-check against the schema."""
-
-    kind = "type"
 
 
 _MOST_CANDIDATES = 500

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from omnigraph.diagnostics import Diagnostic
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +123,6 @@ class RowLevelCasContention(Conflict):
     """The publisher lost its race more often than its retry budget allows."""
 
     kind = "contention"
-
-
-class KeyConflict(OmniGraphError):
-    """An append met an id that exists, or a key that may not change was changed."""
-
-    kind = "key_conflict"
 
 
 class MergeConflicts(OmniGraphError):
@@ -292,8 +289,51 @@ class ValidationFailed(OmniGraphError):
         super().__init__(message, violations=[v.to_json() for v in self.violations], violation_counts=self.counts)
 
 
+class KeyConflict(ValidationFailed):
+    """An id exists that must be new, and no other rule is broken. `violations` and `counts` say which and how many.
+
+    Another key, or another mode, is what helps then; whoever repairs data may catch it as `ValidationFailed`.
+    """
+
+    kind = "key_conflict"
+
+
 def _count(violations: Sequence[Violation]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for violation in violations:
         counts[violation.kind] = counts.get(violation.kind, 0) + 1
     return counts
+
+
+class LanguageError(OmniGraphError):
+    """A schema or query text that does not hold. Carries every finding, not only the first."""
+
+    kind = "parse"
+
+    def __init__(self, diagnostics: Sequence[Diagnostic], source: str, filename: str = "<input>") -> None:
+        self.diagnostics = tuple(diagnostics)
+        self.source = source
+        self.filename = filename
+        super().__init__(
+            "\n\n".join(d.render(source, filename) for d in self.diagnostics),
+            diagnostics=[d.to_json() for d in self.diagnostics],
+        )
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The codes found, in order."""
+        return tuple(d.code for d in self.diagnostics)
+
+
+class SchemaError(LanguageError):
+    """A `.pg` text that does not parse or does not make a valid catalog."""
+
+
+class QueryParseError(LanguageError):
+    """A `.gq` text that does not parse."""
+
+
+class QueryTypeError(LanguageError):
+    """A `.gq` text that parses and does not type-check against the schema."""
+
+    kind = "type"

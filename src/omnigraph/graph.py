@@ -14,6 +14,8 @@ from omnigraph.graph_maintenance import Maintenance
 from omnigraph.query.cache import CacheKey, QueryCache
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from omnigraph.embed.provider import EmbeddingProvider
     from omnigraph.ledger.audit import RecoveryRecord
     from omnigraph.ledger.recovery import RecoveryReport
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from omnigraph.merge.diff import Diff
     from omnigraph.merge.feed import Page
     from omnigraph.merge.merge import MergeResult
-    from omnigraph.query.ir import CompiledQuery
+    from omnigraph.query.ir import CompiledQuery, ReadQuery
     from omnigraph.read.export import ExportSummary
     from omnigraph.read.result.explain import Explanation
     from omnigraph.read.result.result import Result
@@ -176,8 +178,8 @@ class Graph(Maintenance):
         """The tables and versions that a branch, commit, tag or manifest version publishes."""
         return self._store.snapshot(at, branch=branch or self._branch)
 
-    def entity(self, type: str, id: str, at: Target = None, *, branch: str | None = None) -> dict[str, Any] | None:
-        """One node or edge by its id, or None."""
+    def entity(self, type: str, id: Any, at: Target = None, *, branch: str | None = None) -> dict[str, Any] | None:
+        """One node or edge by its id, or by the value of its key (for several properties a list of them), or None."""
         from omnigraph.ledger.snapshots import entity
 
         return entity(self._store, type, id, at, branch or self._branch)
@@ -240,6 +242,7 @@ class Graph(Maintenance):
             branch=branch or self._branch,
             actor=actor or self._actor,
             if_commit=if_commit,
+            read=_read_match,
         )
 
     def load(
@@ -479,6 +482,16 @@ class Graph(Maintenance):
         if not isinstance(compiled, ReadQuery):
             raise BadRequest(f"`{compiled.name}` is a mutation; run it with `mutate`")
         return compiled
+
+
+def _read_match(
+    store: GraphStore, snapshot: Snapshot, query: ReadQuery, params: Mapping[str, Any], *, now: datetime
+) -> Any:
+    """Run the `match` of a mutation on the snapshot that the mutation is prepared on."""
+    from omnigraph.read.run import run_query
+
+    catalog = store.catalog(snapshot.schema_digest)
+    return run_query(store, snapshot, catalog, query, params, now=now).to_arrow()
 
 
 def _result_to_spark(result: Result) -> Any:

@@ -85,30 +85,6 @@ FORM = [
     ),
     (
         "S112",
-        "node A { «id»: String }",
-        "the name `id` is reserved: `id` is a column that the store keeps itself",
-        "choose another name",
-    ),
-    (
-        "S112",
-        "node A { «iD»: String }",
-        "the name `iD` is reserved: `id` is a column that the store keeps itself",
-        "choose another name",
-    ),
-    (
-        "S112",
-        "node A { «src»: String }",
-        "the name `src` is reserved: `src` is a column that the store keeps itself",
-        "choose another name",
-    ),
-    (
-        "S112",
-        "interface A { «dst»: String }",
-        "the name `dst` is reserved: `dst` is a column that the store keeps itself",
-        "choose another name",
-    ),
-    (
-        "S112",
         "node A { «__x»: String }",
         "the name `__x` is reserved: names that start with `__` belong to the store",
         "choose another name",

@@ -250,7 +250,7 @@ MEANING = [
     (
         "S154",
         "node A { a: F32 @default(«1e39») }",
-        "the default 1e39 does not fit `F32`: it is too large for the type",
+        "the default 1e39 does not fit `F32`: it is too large for 32 bits",
         None,
     ),
     ("S154", "node A { a: F64 @default(«true») }", "the default true does not fit `F64`: it is not a number", None),

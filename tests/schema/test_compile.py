@@ -236,7 +236,7 @@ def test_an_edge_may_connect_a_type_to_itself_and_types_declared_later() -> None
 
 
 def test_all_errors_of_a_text_are_reported_in_order() -> None:
-    source = "node a { id: Strng b: I32 @key @unique }\nedge E: X -> Y @card(2..1) { c: Blob @unique }"
+    source = "node a { __x: Strng b: I32 @key @unique }\nedge E: X -> Y @card(2..1) { c: Blob @unique }"
     found = [(d.code, d.span.line) for d in check_schema(source).diagnostics]
     assert found == [("S110", 1), ("S112", 1), ("S120", 1), ("S117", 2), ("S117", 2), ("S142", 2), ("S134", 2)]
 

@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import BadRequest
+from omnigraph.schema.catalog_json import catalog_from_json, catalog_to_json
+from omnigraph.schema.compile import compile_schema
 from omnigraph.schema.identity import canonical_scalar, edge_id, key_array, node_id
 from omnigraph.schema.types import EnumType, ListType, Scalar, ScalarType, VectorType
 from tests.schema.sample import edge, node
@@ -32,12 +34,12 @@ TYPE = {scalar: ScalarType(scalar) for scalar in Scalar}
         (Scalar.I32, -7, "-7"),
         (Scalar.I64, -(2**63), "-9223372036854775808"),
         (Scalar.U64, 2**64 - 1, "18446744073709551615"),
-        (Scalar.DATE, date(1970, 1, 2), "1"),
-        (Scalar.DATE, date(1969, 12, 31), "-1"),
-        (Scalar.DATE, 20_000, "20000"),
-        (Scalar.DATETIME, datetime(1970, 1, 1, 0, 0, 1, 5, UTC), "1000005"),
-        (Scalar.DATETIME, datetime(1970, 1, 1, 2, tzinfo=timezone(timedelta(hours=2))), "0"),
-        (Scalar.DATETIME, datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC), "-1000000"),
+        (Scalar.DATE, date(1970, 1, 2), "1970-01-02"),
+        (Scalar.DATE, date(1, 1, 1), "0001-01-01"),
+        (Scalar.DATE, 20_000, "2024-10-04"),
+        (Scalar.DATETIME, datetime(1970, 1, 1, 0, 0, 1, 5, UTC), "1970-01-01T00:00:01.000005Z"),
+        (Scalar.DATETIME, datetime(1970, 1, 1, 2, tzinfo=timezone(timedelta(hours=2))), "1970-01-01T00:00:00Z"),
+        (Scalar.DATETIME, datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC), "1969-12-31T23:59:59Z"),
         (Scalar.F64, 1.0, "1"),
         (Scalar.F64, 3, "3"),
         (Scalar.F64, -0.0, "0"),
@@ -93,10 +95,24 @@ def test_values_of_another_type_are_refused(scalar: Scalar, value: Any) -> None:
         canonical_scalar(value, TYPE[scalar])
 
 
+def test_types_from_before_ids_had_iso_dates_keep_their_numbers() -> None:
+    assert canonical_scalar(date(1969, 12, 31), TYPE[Scalar.DATE], iso_dates=False) == "-1"
+    moment = datetime(1970, 1, 1, 0, 0, 1, 5, UTC)
+    assert canonical_scalar(moment, TYPE[Scalar.DATETIME], iso_dates=False) == "1000005"
+    fresh = compile_schema("node A { k: Date @key }\nnode B { k: I32 @key }")
+    stored = catalog_to_json(fresh)
+    assert catalog_from_json(stored) == fresh
+    older = catalog_from_json(stored.replace(b'"iso_dates":true,', b""))
+    assert node_id(older.node("A"), {"k": date(1970, 1, 2)}) == "1"
+    assert catalog_from_json(catalog_to_json(older)) == older
+    next_one = compile_schema("node A { k: Date @key  n: I32? }\nnode C { k: Date @key }", older)
+    assert [node_id(t, {"k": date(1970, 1, 2)}) for t in next_one.nodes] == ["1", "1970-01-02"]
+
+
 def test_what_a_float_cannot_hold_is_refused() -> None:
-    with pytest.raises(BadRequest, match="too large for `F32`"):
+    with pytest.raises(BadRequest, match="too large for 32 bits"):
         canonical_scalar(1e39, TYPE[Scalar.F32])
-    with pytest.raises(BadRequest, match="too large for `F64`"):
+    with pytest.raises(BadRequest, match="no `F64`: it is too large"):
         canonical_scalar(10**400, TYPE[Scalar.F64])
 
 
@@ -121,8 +137,8 @@ def test_one_key_property_is_its_plain_text() -> None:
 def test_several_key_properties_are_a_compact_json_array_in_the_order_of_ids() -> None:
     a = node("node A { s: String n: I32 d: Date @key(d, n, s) }", "A")
     found = node_id(a, {"n": 7, "d": date(1970, 1, 3), "s": 'ä "q" \\ \n \x01 \x7f /'})
-    assert found == '["ä \\"q\\" \\\\ \\n \\u0001 \x7f /","7","2"]'
-    assert json.loads(found) == ['ä "q" \\ \n \x01 \x7f /', "7", "2"]
+    assert found == '["ä \\"q\\" \\\\ \\n \\u0001 \x7f /","7","1970-01-03"]'
+    assert json.loads(found) == ['ä "q" \\ \n \x01 \x7f /', "7", "1970-01-03"]
 
 
 def test_equal_keys_are_one_node_and_different_keys_are_not() -> None:

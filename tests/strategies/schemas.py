@@ -148,7 +148,7 @@ def _defaults(type_: tuple[str, ...]) -> st.SearchStrategy[str | None]:
     if scalar in ("I32", "I64", "U32", "U64"):
         return st.integers(*INTEGER_BOUNDS[Scalar(scalar)]).map(str)
     if scalar in ("F32", "F64"):
-        return st.floats(-1e30, 1e30, allow_nan=False).map(lambda number: f"{number:e}")
+        return st.floats(-(2.0**99), 2.0**99, allow_nan=False, width=32).map(lambda number: f"{number:.9e}")
     if scalar == "Bool":
         return st.sampled_from(("true", "false"))
     if scalar == "String":

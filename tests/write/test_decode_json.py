@@ -273,9 +273,11 @@ _texts = st.text(max_size=6) | st.sampled_from(
 )
 _numbers = st.one_of(
     st.integers(-3, 3),
-    st.sampled_from([2**31, -(2**31), 2**31 - 1, 2**32, 2**63, 2**63 - 1, -(2**63), 2**64 - 1, 2**64, 10**30]),
+    st.sampled_from(
+        [2**31, -(2**31), 2**31 - 1, 2**32, 2**63, 2**63 - 1, -(2**63), 2**64 - 1, 2**64, 10**30, 2**53 + 1, 2**24 + 1]
+    ),
     st.floats(),
-    st.sampled_from([1e39, -0.0, 1.5, 5e-324, 3.4028235e38]),
+    st.sampled_from([1e39, -0.0, 1.5, 5e-324, 3.4028235e38, 1e-60, 7.0064923216240853e-46]),
 )
 _leaves = st.none() | st.booleans() | _numbers | _texts
 _values = st.one_of(
@@ -302,8 +304,8 @@ _fitting = {
     "u32": st.integers(0, 5),
     "i64": st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**63), 2**63 - 1).map(str),
     "u64": st.integers(0, 2**64 - 1) | st.integers(0, 2**64 - 1).map(str),
-    "f32": st.floats(width=32, allow_nan=False, allow_infinity=False) | st.integers(-3, 3),
-    "f64": st.floats(allow_nan=False, allow_infinity=False) | st.integers(-3, 3),
+    "f32": st.floats(width=32, allow_nan=False, allow_infinity=False) | st.integers(-(2**30), 2**30),
+    "f64": st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**60), 2**60),
     "day": st.dates().map(str),
     "moment": st.datetimes().map(lambda d: d.isoformat() + "Z"),
     "kind": st.sampled_from(["a", "b", "c"]),
@@ -312,7 +314,7 @@ _fitting = {
     "numbers": st.lists(st.integers(-5, 5), max_size=3),
     "floats": st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), max_size=2),
     "days": st.lists(st.dates().map(str), max_size=2),
-    "blob": st.sampled_from(["aGk=", "", "data:,x", "file:///not/there", "http://b/k"]),
+    "blob": st.sampled_from(["aGk=", "base64:aGk=", "", "data:,x", "file:///not/there", "http://b/k"]),
 }
 _data = st.one_of(
     st.fixed_dictionaries({}, optional=_fitting),
@@ -320,7 +322,7 @@ _data = st.one_of(
     st.dictionaries(st.sampled_from([*_fitting, "id", "src", "zz"]), _values, max_size=4),
 )
 _records = st.one_of(
-    st.fixed_dictionaries({"type": st.just("Thing")}, optional={"data": _data}),
+    st.fixed_dictionaries({"type": st.just("Thing")}, optional={"data": _data, "id": _texts | st.none()}),
     st.fixed_dictionaries({"type": st.just("Other"), "data": st.fixed_dictionaries({"key": _values, "i32": _values})}),
     st.fixed_dictionaries(
         {"edge": st.sampled_from(["Link", "link"]), "from": _texts | st.integers(), "to": _texts | st.integers()},

@@ -20,7 +20,7 @@ import pytest
 
 from omnigraph.errors import BadRequest, KeyConflict, NotFound, StorageError, ValidationFailed
 from omnigraph.failpoints import FailpointError, active
-from omnigraph.ledger.store import GraphStore
+from omnigraph.ledger.store import GraphStore, create_store
 from omnigraph.storage.objects import open_objects
 from omnigraph.storage.uri import parse_root
 from omnigraph.write.load import load
@@ -89,6 +89,12 @@ def test_append_refuses_an_id_that_exists(store: GraphStore):
     with pytest.raises(KeyConflict, match='id "a" exists already; load with mode merge') as failed:
         fill(store, person("c"), person("a"))
     assert failed.value.details["violations"][0]["record"] == 2
+    assert (failed.value.violations[0].record, failed.value.counts) == (2, {"existing_id": 1})
+    assert failed.value.outcome.exit_code == 3
+    with pytest.raises(ValidationFailed) as failed:
+        fill(store, person("c", age=200), person("a"))
+    assert failed.value.counts == {"range": 1, "existing_id": 1}
+    assert failed.value.outcome.exit_code == 1
     assert ids(store, "node:Person") == ["a", "b"]
 
 
@@ -114,6 +120,14 @@ def test_merge_keeps_what_a_record_does_not_mention_and_takes_null_as_said(store
     assert (by_id["a"]["name"], by_id["a"]["age"], by_id["a"]["status"]) == ("A", 2, None)
     assert by_id["b"]["name"] == "B"
     assert [row["listed"] for row in rows(store, "node:Company")] == [True, False]
+
+
+def test_merge_never_joins_an_edge_without_a_tuple_to_one_with(tmp_path: Path):
+    with create_store(tmp_path / "graph", "node P { k: String @key }  edge E: P -> P { n: I32? @unique }") as made:
+        fill(made, {"type": "P", "data": {"k": "a"}}, edge("E", "a", "a"), edge("E", "a", "a", n=1), mode="merge")
+        assert [row["n"] for row in rows(made, "edge:E")] == [None, 1]
+        fill(made, {**edge("E", "a", "a", n=2), "id": "own"}, edge("E", "a", "a", n=2), mode="merge")
+        assert len(rows(made, "edge:E")) == 3
 
 
 def test_merge_collapses_records_of_one_id_the_last_wins_by_property(store: GraphStore):

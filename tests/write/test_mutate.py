@@ -45,7 +45,14 @@ def test_an_insert_makes_one_row_and_one_commit(store: GraphStore):
 
 def test_the_result_is_json_as_the_surfaces_print_it(store: GraphStore):
     result = run(store, "insert Person { slug: $s }", s="eve")
-    assert list(result.to_json()) == ["branch", "query_name", "affected_nodes", "affected_edges", "commit"]
+    assert list(result.to_json()) == [
+        "branch",
+        "query_name",
+        "affected_nodes",
+        "affected_edges",
+        "inserted_ids",
+        "commit",
+    ]
     assert result.to_json()["commit"]["graph_commit_id"] == result.commit.graph_commit_id
 
 
@@ -71,9 +78,9 @@ def test_an_unkeyed_row_is_always_new(people: GraphStore):
 
 def test_an_id_that_is_given_for_an_unkeyed_row_must_be_free(people: GraphStore):
     run(people, 'insert Note { id: "n1", text: "a" }')
-    with pytest.raises(KeyConflict, match="'n1' exists already"):
+    with pytest.raises(KeyConflict, match='id "n1" exists already'):
         run(people, 'insert Note { id: "n1", text: "b" }')
-    with pytest.raises(KeyConflict, match="'n2'"):
+    with pytest.raises(KeyConflict, match='"n2"'):
         run(people, 'insert Note { id: "n2", text: "b" } insert Note { id: "n2", text: "c" }')
 
 

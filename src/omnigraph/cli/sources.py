@@ -45,10 +45,13 @@ def parameters(text: str | None, file: Path | None) -> dict[str, Any]:
 def _json_object(text: str, what: str) -> dict[str, Any]:
     import json
 
+    from omnigraph.schema.floats import parse_float
     from omnigraph.write.decode.json_text import bounded_integer, one_value_per_key
 
     try:
-        value = json.loads(text, object_pairs_hook=one_value_per_key, parse_int=bounded_integer)
+        value = json.loads(
+            text, object_pairs_hook=one_value_per_key, parse_int=bounded_integer, parse_float=parse_float
+        )
     except json.JSONDecodeError as error:
         raise BadRequest(
             f"{what} is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}"

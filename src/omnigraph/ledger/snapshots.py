@@ -15,7 +15,9 @@ from omnigraph.ledger.history import first_parents
 from omnigraph.ledger.manifest import ManifestState
 from omnigraph.ledger.names import is_commit_id, refuse_system_name
 from omnigraph.ledger.values import MAIN, BranchRef, GraphCommit, Snapshot, TablePin
+from omnigraph.schema.arrow import shown_columns
 from omnigraph.schema.catalog import Catalog, GraphType
+from omnigraph.schema.given_ids import NoId, id_form
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.values import TableVersion
 
@@ -114,26 +116,38 @@ def get_commit(store: GraphStore, commit_id: str) -> GraphCommit:
 
 
 def entity(
-    store: GraphStore, type_name: str, entity_id: str, at: Target = None, branch: str = MAIN
+    store: GraphStore, type_name: str, entity_id: Any, at: Target = None, branch: str = MAIN
 ) -> dict[str, Any] | None:
     """One node or edge by type and id at a target, or None. Reads the manifest and one row of one table.
 
-    `type_name` is the name of a node or edge type, or a table key (`edge:Knows`). Blobs come as Lance's descriptors.
+    `type_name` is the name of a node or edge type, or a table key (`edge:Knows`). `entity_id` is the id, or the value
+    of the key: a date, a number, a list of the key's parts. Blobs come as Lance's descriptors.
     """
     snapshot = resolve(store, at, branch)
-    graph_type = find_type(store.catalog(snapshot.schema_digest), type_name)
+    catalog = store.catalog(snapshot.schema_digest)
+    graph_type = find_type(catalog, type_name)
+    wanted = _taken_id(catalog, graph_type, entity_id)
     pin = snapshot.tables.get(graph_type.table_key)
     if pin is None:
         return None
     try:
-        rows = store.tables.take_ids(table_of(pin), [entity_id])
+        rows = store.tables.take_ids(table_of(pin), [wanted])
     except TableNotFound:
         raise HistoryGap(
             f"the version of {pin.table_key} at commit {snapshot.head.graph_commit_id} has been removed by cleanup",
             graph_commit_id=snapshot.head.graph_commit_id,
         ) from None
-    found = rows.to_pylist()
+    shown = shown_columns(graph_type)
+    found = rows.rename_columns([shown.get(name, name) for name in rows.column_names]).to_pylist()
     return found[0] if found else None
+
+
+def _taken_id(catalog: Catalog, graph_type: GraphType, given: Any) -> str:
+    try:
+        return id_form(catalog, graph_type).take(given)
+    except NoId as problem:
+        why = f": {problem}" if str(problem) else ""
+        raise BadRequest(f"{given!r} is no id of a {graph_type.name}{why}") from None
 
 
 def find_type(catalog: Catalog, name: str) -> GraphType:

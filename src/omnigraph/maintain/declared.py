@@ -23,8 +23,8 @@ def declared_indexes(type_: GraphType) -> tuple[DeclaredIndex, ...]:
     columns = ["id", *(("src", "dst") if type_.kind == "edge" else ())]
     found = [DeclaredIndex(type_.table_key, column, IndexKind.BTREE) for column in columns]
     for property_ in type_.properties:
-        if property_.indexed or property_.name in type_.key or isinstance(property_.type, VectorType):
-            found += [DeclaredIndex(type_.table_key, property_.name, kind) for kind in kinds_for(property_)]
+        if property_.indexed or property_.column in type_.key or isinstance(property_.type, VectorType):
+            found += [DeclaredIndex(type_.table_key, property_.column, kind) for kind in kinds_for(property_)]
     return tuple(found)
 
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from omnigraph.errors import BadRequest
+from omnigraph.merge.images import shown_row
 from omnigraph.merge.plain import plain_row, plain_value
 from omnigraph.schema.catalog import GraphType
 
@@ -145,7 +146,8 @@ def row_conflict(
     else:
         kind = ConflictKind.DIVERGENT_UPDATE
         message = f"{type_.name} `{row_id}` was changed on both sides in different ways"
-    return MergeConflict(type_.table_key, row_id, kind, message, base, source, target)
+    rows = (shown_row(type_, row) for row in (base, source, target))
+    return MergeConflict(type_.table_key, row_id, kind, message, *rows)
 
 
 def described(conflicts: Sequence[MergeConflict]) -> str:

@@ -18,6 +18,7 @@ from omnigraph.ledger.values import Snapshot, TablePin
 from omnigraph.merge.candidates import CANDIDATES, collect_candidates
 from omnigraph.merge.changes import EntityChange, FieldPair, Op, TypeCount
 from omnigraph.merge.engine import row_engine
+from omnigraph.merge.images import shown_row
 from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
 from omnigraph.merge.rows import Side, changed_by_lineage, changes_sql, exact_changes, matched_fields
 from omnigraph.merge.schema_history import with_first_defaults
@@ -260,4 +261,5 @@ def _change(pair: TablePair, row: dict[str, Any]) -> EntityChange:
     old, new, type_ = row["before"], row["after"], pair.type
     shown = new or old
     endpoints = (shown["src"], shown["dst"]) if type_.kind == "edge" else None
-    return EntityChange(type_.kind, type_.name, row["id"], Op(row["op"]), old, new, endpoints, pair.fields)
+    before, after = shown_row(pair.left.type, old), shown_row(pair.right.type, new)
+    return EntityChange(type_.kind, type_.name, row["id"], Op(row["op"]), before, after, endpoints, pair.fields)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,8 @@ from omnigraph.errors import BadRequest
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.merge.conflicts import Resolution, Resolutions
 from omnigraph.merge.images import compared_columns, whole_rows
-from omnigraph.schema.catalog import Catalog, GraphType
+from omnigraph.schema.catalog import Catalog, GraphType, column_title
+from omnigraph.schema.given_ids import IdForm, own_forms
 from omnigraph.write.columns import working_schema
 from omnigraph.write.decode.values import BadValue, to_id, to_value
 from omnigraph.write.identity import derived_ids
@@ -40,23 +42,29 @@ def _checked_answer(catalog: Catalog, table_key: str, row_id: str, answer: Resol
         )
     if not isinstance(answer, dict):
         return answer
-    return {name: _checked_value(type_, row_id, name, value) for name, value in answer.items()}
+    forms = own_forms(catalog, type_)
+    return {_column(type_, name): _checked_value(type_, forms, row_id, name, value) for name, value in answer.items()}
 
 
-def _checked_value(type_: GraphType, row_id: str, name: str, value: Any) -> Any:
+def _column(type_: GraphType, name: str) -> str:
+    """The column that an answer means: that of a property, else `id` or an end of an edge, also as `@id`."""
+    property_ = type_.by_name.get(name)
+    return property_.column if property_ is not None else name.removeprefix("@")
+
+
+def _checked_value(type_: GraphType, forms: Mapping[str, IdForm], row_id: str, name: str, value: Any) -> Any:
     """A value of an answer, by the rules for values that are loaded: nothing is cast in silence."""
     about = f"the row given for {type_.table_key} `{row_id}`"
-    known = compared_columns(type_)
-    if name not in known:
-        hint = did_you_mean(name, list(known))
+    if _column(type_, name) not in compared_columns(type_):
+        hint = did_you_mean(name, [column_title(column) for column in compared_columns(type_)])
         raise BadRequest(f"{about}: {type_.name} has no property `{name}`{'; ' + hint if hint else ''}")
     property_ = type_.by_name.get(name)
     try:
-        found = to_id(value) if property_ is None else to_value(property_.type, value)
+        found = to_id(forms[name.removeprefix("@")], value) if property_ is None else to_value(property_.type, value)
     except BadValue as problem:
-        expected = "text" if property_ is None else property_.type
+        expected = "an id" if property_ is None else property_.type
         raise BadRequest(f"{about}: {wrong_type(name, expected, value, problem.why)}") from None
-    if name == "id" and found != row_id:
+    if property_ is None and name.endswith("id") and found != row_id:
         raise BadRequest(f"{about} has the id {show(value)}; leave it out, since an id cannot be changed")
     return found
 
@@ -78,7 +86,7 @@ def given_rows(store: GraphStore, table: TableMerge) -> pa.Table | None:
 
 
 def _as_stored(type_: GraphType, row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, **{p.name: to_value(p.type, row[p.name]) for p in type_.properties}}
+    return {**row, **{p.column: to_value(p.type, row[p.column]) for p in type_.properties}}
 
 
 def _whole(type_: GraphType, rows: list[dict[str, Any]]) -> pa.Table:

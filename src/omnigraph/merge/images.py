@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.config import settings
-from omnigraph.schema.arrow import arrow_type
+from omnigraph.schema.arrow import arrow_type, shown_columns
 from omnigraph.schema.catalog import GraphType
 from omnigraph.schema.types import VectorType, is_blob
 from omnigraph.storage.constants import IDS_PER_INDEX_LOOKUP, SCAN_SHARE
@@ -30,12 +30,18 @@ ROWS_PER_TEST = 65_536
 def compared_columns(graph_type: GraphType) -> tuple[str, ...]:
     """The columns of a row that make it what it is, `id` first."""
     ends = ("src", "dst") if graph_type.kind == "edge" else ()
-    return ("id", *ends, *(p.name for p in graph_type.properties))
+    return ("id", *ends, *(p.column for p in graph_type.properties))
 
 
 def blob_columns(graph_type: GraphType) -> tuple[str, ...]:
     """The columns that hold blobs."""
-    return tuple(p.name for p in graph_type.properties if is_blob(p.type))
+    return tuple(p.column for p in graph_type.properties if is_blob(p.type))
+
+
+def shown_row(graph_type: GraphType, row: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A row by the names that its columns have outside."""
+    names = shown_columns(graph_type)
+    return None if row is None else {names[column]: value for column, value in row.items()}
 
 
 def whole_rows(
@@ -63,7 +69,7 @@ def image_schema(graph_type: GraphType) -> pa.Schema:
     fields = [pa.field(name, pa.utf8()) for name in ("id", *ends)]
     for property_ in graph_type.properties:
         type_ = pa.utf8() if is_blob(property_.type) else arrow_type(property_.type)
-        fields.append(pa.field(property_.name, pa.list_(pa.float32()) if _is_vector(property_.type) else type_))
+        fields.append(pa.field(property_.column, pa.list_(pa.float32()) if _is_vector(property_.type) else type_))
     return pa.schema(fields)
 
 

@@ -13,7 +13,7 @@ from omnigraph.config import settings
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.merge.changes import EntityChange, Op
 from omnigraph.merge.given import given_rows
-from omnigraph.merge.images import blob_columns, digest, digest_rows
+from omnigraph.merge.images import blob_columns, digest, digest_rows, shown_row
 from omnigraph.merge.three_way import TableMerge
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def _table_changes(store: GraphStore, table: TableMerge) -> Iterator[EntityChang
             op = Op.DELETE if new is None else Op.INSERT if old is None else Op.UPDATE
             shown: dict[str, Any] = new or old or {}
             ends = (shown["src"], shown["dst"]) if table.type.kind == "edge" else None
+            old, new = shown_row(table.type, old), shown_row(table.type, new)
             yield EntityChange(table.type.kind, table.type.name, id_, op, old, new, ends)
 
 

@@ -17,7 +17,7 @@ from omnigraph.merge.engine import BATCH_ROWS, RowEngine
 from omnigraph.merge.images import blob_columns, compared_columns, image_schema, images
 from omnigraph.merge.lineage import LINEAGE_ENDS, LineageRows, lineage_of
 from omnigraph.merge.placement import IN_PROCESS, Placement
-from omnigraph.schema.arrow import arrow_type
+from omnigraph.schema.arrow import arrow_type, shown_columns
 from omnigraph.schema.catalog import GraphType, Property
 from omnigraph.storage.constants import SCAN_SHARE
 from omnigraph.storage.values import TableVersion
@@ -125,8 +125,8 @@ def equal_sql(left_alias: str, left: Side, right_alias: str, right: Side) -> str
     ends = ("src", "dst") if left.type.kind == "edge" else ()
     pairs = [(f"{left_alias}.{end}", f"{right_alias}.{end}") for end in ends]
     for old, new in matched_properties(left, right):
-        old_value = f"{left_alias}.{quoted(old.name)}" if old else _fill(new)
-        pairs.append((old_value, f"{right_alias}.{quoted(new.name)}" if new else _fill(old)))
+        old_value = f"{left_alias}.{quoted(old.column)}" if old else _fill(new)
+        pairs.append((old_value, f"{right_alias}.{quoted(new.column)}" if new else _fill(old)))
     return " and ".join(f"{a} is not distinct from {b}" for a, b in pairs) or "true"
 
 
@@ -149,11 +149,12 @@ def matched_properties(left: Side, right: Side) -> Iterator[tuple[Property | Non
 
 
 def matched_fields(left: Side, right: Side) -> tuple[FieldPair, ...] | None:
-    """The fields that are compared, by name; None when both sides have the same."""
+    """The fields that are compared, by the names they are shown with; None when both sides have the same."""
     if left.type.properties == right.type.properties:
         return None
     ends = ("src", "dst") if left.type.kind == "edge" else ()
-    found = [FieldPair(end, end) for end in ends]
+    before, after = shown_columns(left.type), shown_columns(right.type)
+    found = [FieldPair(before[end], after[end]) for end in ends]
     for old, new in matched_properties(left, right):
         only = new if old is None else old if new is None else None
         default = default_scalar(only, arrow_type(only.type)).as_py() if only is not None else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import math
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from omnigraph.query.blobs import parse_blob
 from omnigraph.query.check.literals import INTEGER_RANGES
 from omnigraph.query.check.scope import suggest_variable
 from omnigraph.query.moments import in_utc, parse_date, parse_datetime
+from omnigraph.schema.floats import NoFloat, Underflow, as_float
 from omnigraph.schema.types import FLOATS, EnumType, ListType, Scalar, ScalarType, ValueType, VectorType
 
 
@@ -197,14 +197,20 @@ def _float(value: Any, scalar: Scalar) -> float:
     if isinstance(value, bool | str) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
         raise _Unfit(f"expected a number, found {_show(value)}")
     try:
-        number = float(value)
-        if scalar is Scalar.F32 and math.isfinite(number):
-            number = struct.unpack("<f", struct.pack("<f", number))[0]
-    except OverflowError:
-        raise _Unfit(f"{_show(value)} is too large") from None
+        number = as_float(value if isinstance(value, int | float) else _plain_number(value), scalar)
+    except NoFloat as problem:
+        raise _Unfit(f"{_show(value)} cannot be taken, {problem}") from None
     if not math.isfinite(number):
         raise _Unfit("NaN and infinity are not allowed")
     return number
+
+
+def _plain_number(value: Any) -> int | float:
+    """A number of another library as one of Python's."""
+    if hasattr(value, "__index__"):
+        return int(value)
+    number = float(value)
+    return Underflow(number) if number == 0 and value != 0 else number
 
 
 def _date(value: Any) -> datetime.date:

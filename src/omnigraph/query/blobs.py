@@ -6,12 +6,17 @@ import base64
 import binascii
 import re
 
+BASE64_MARK = "base64:"
+"""What other tools of this kind write before the base64 text of a blob."""
+
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 
 
 def parse_blob(text: str) -> bytes | str:
     """The bytes of a base64 text, or the URI itself. Raises ValueError with a sentence."""
-    if _URI.fullmatch(text):
+    if text.startswith(BASE64_MARK):
+        text = text.removeprefix(BASE64_MARK)
+    elif _URI.fullmatch(text):
         return text
     try:
         return base64.b64decode(text, validate=True)

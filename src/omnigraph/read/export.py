@@ -21,6 +21,7 @@ import pyarrow.parquet
 
 from omnigraph.errors import BadRequest
 from omnigraph.ledger.snapshots import find_type, table_of
+from omnigraph.schema.arrow import shown_columns
 from omnigraph.schema.catalog import EdgeType, GraphType
 from omnigraph.schema.types import ListType, PropertyType, Scalar, ScalarType, VectorType
 from omnigraph.storage.tables import TableStore
@@ -147,7 +148,7 @@ def write_part(part: ExportPart) -> int:
             yield batch
 
     if part.format == "parquet":
-        _store_file(part.target, lambda file: _write_parquet(file, batches.schema, counted()))
+        _store_file(part.target, lambda file: _write_parquet(file, part.type, batches.schema, counted()))
     else:
         _store_file(part.target, lambda file: file.writelines(record_lines(part.type, counted())))
     return rows
@@ -155,18 +156,21 @@ def write_part(part: ExportPart) -> int:
 
 def record_lines(type_: GraphType, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
     """Rows as lines that a load reads back: what is null is left out, an id only where no key makes it."""
-    converters = {p.name: _converter(p.type) for p in type_.properties}
+    converters = {p.name: (p.column, _converter(p.type)) for p in type_.properties}
     for batch in batches:
         for row in batch.to_pylist():
-            data: dict[str, Any] = {} if type_.key else {"id": row["id"]}
-            for name, convert in converters.items():
-                value = row[name]
+            data: dict[str, Any] = {}
+            record: dict[str, Any] = {"type": type_.name}
+            if isinstance(type_, EdgeType):
+                record = {"edge": type_.name, "from": row["src"], "to": row["dst"]}
+            if not type_.key:
+                # Beside the properties where one of them is called so.
+                (record if "id" in type_.by_name else data)["id"] = row["id"]
+            for name, (column, convert) in converters.items():
+                value = row[column]
                 if value is not None:
                     data[name] = convert(value) if convert is not None else value
-            if isinstance(type_, EdgeType):
-                record = {"edge": type_.name, "from": row["src"], "to": row["dst"], "data": data}
-            else:
-                record = {"type": type_.name, "data": data}
+            record["data"] = data
             yield orjson.dumps(record, option=_JSON) + b"\n"
 
 
@@ -210,10 +214,12 @@ def _write_file(store: GraphStore, snapshot: Snapshot, types: Sequence[GraphType
     return counts
 
 
-def _write_parquet(file: Any, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
-    with pyarrow.parquet.ParquetWriter(file, schema.remove_metadata()) as writer:
+def _write_parquet(file: Any, type_: GraphType, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+    shown = shown_columns(type_)
+    plain = pa.schema([field.with_name(shown[field.name]) for field in schema])
+    with pyarrow.parquet.ParquetWriter(file, plain) as writer:
         for batch in batches:
-            writer.write_batch(batch.cast(schema.remove_metadata()) if batch.schema.metadata else batch)
+            writer.write_batch(batch.rename_columns(plain.names).cast(plain))
 
 
 def _store_file(target: str, write: Callable[[Any], None]) -> None:

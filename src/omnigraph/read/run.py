@@ -48,8 +48,9 @@ def run_query(
     memory_limit: int | None = None,
     timeout: float | None = None,
     provider: EmbeddingProvider | None = None,
+    now: datetime.datetime | None = None,
 ) -> Result:
-    """Run a read on a snapshot. Every table it looks at is the one that the snapshot pins."""
+    """Run a read on a snapshot. Every table it looks at is the one that the snapshot pins. `now` is what `now()` is."""
     from omnigraph.read.tables.stored import StoredTables
     from omnigraph.storage.lance_errors import TableNotFound
 
@@ -66,6 +67,7 @@ def run_query(
             memory_limit=memory_limit,
             timeout=timeout,
             provider=provider,
+            now=now,
         )
     except TableNotFound as gone:
         commit_id = snapshot.head.graph_commit_id
@@ -124,6 +126,7 @@ def run_on(
     memory_limit: int | None = None,
     timeout: float | None = None,
     provider: EmbeddingProvider | None = None,
+    now: datetime.datetime | None = None,
 ) -> Result:
     """Run a read over any tables. `timeout` is in seconds."""
     stop = StopSign(cancel, timeout)
@@ -137,7 +140,7 @@ def run_on(
         catalog=catalog,
         caches=caches,
         parameters=parameters,
-        now=datetime.datetime.now(datetime.UTC),
+        now=now or datetime.datetime.now(datetime.UTC),
         stop=stop,
         memory=MemoryBudget(memory_limit if memory_limit is not None else settings().query_memory),
         profile=profile,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from omnigraph.diagnostics import Span, did_you_mean
 from omnigraph.schema.catalog import Annotation, Cardinality, EmbedSpec, LiteralValue
 from omnigraph.schema.findings import Findings, shown
+from omnigraph.schema.floats import NoFloat, as_float
 from omnigraph.schema.literals import format_date, format_datetime, parse_date, parse_datetime
 from omnigraph.schema.syntax import AnnotationSyntax, Literal, LiteralKind, OptionArgument, RangeArgument
 from omnigraph.schema.types import FLOATS, INTEGERS, EnumType, PropertyType, Scalar, ScalarType, VectorType
@@ -197,10 +198,12 @@ def _integer(literal: Literal, scalar: Scalar) -> int:
 def _float(literal: Literal, scalar: Scalar) -> float:
     if literal.kind not in (LiteralKind.INTEGER, LiteralKind.FLOAT):
         raise _Misfit("it is not a number")
-    value = finite_float(literal.value, scalar)  # type: ignore[arg-type]
-    if value is None:
-        raise _Misfit("it is too large for the type")
-    return value
+    value: float = literal.value  # type: ignore[assignment]
+    try:
+        as_float(value, scalar)
+    except NoFloat as problem:
+        raise _Misfit(str(problem)) from problem
+    return float(value) + 0.0
 
 
 def finite_float(number: int | float, scalar: Scalar) -> float | None:

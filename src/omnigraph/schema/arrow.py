@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from omnigraph.schema.catalog import EdgeType, GraphType
+from omnigraph.schema.catalog import OWN_COLUMNS, EdgeType, GraphType
 from omnigraph.schema.types import EnumType, ListType, PropertyType, Scalar, ScalarType, VectorType, is_blob
 
 PROPERTY_ID = "omnigraph.property_id"
@@ -50,8 +50,19 @@ def blob_field(name: str, nullable: bool) -> pa.Field:
     return pa.field(name, pa.large_binary(), nullable=nullable, metadata=BLOB_METADATA)
 
 
+def shown_columns(graph_type: GraphType) -> dict[str, str]:
+    """The columns of a type's table by what they are called outside: properties by name, our own as `id`, `src`, `dst`.
+
+    Where a property has such a name, ours is `@id`, `@src` or `@dst`.
+    """
+    taken = {p.name.lower() for p in graph_type.properties}
+    own = OWN_COLUMNS if isinstance(graph_type, EdgeType) else OWN_COLUMNS[:1]
+    shown = {column: f"@{column}" if column in taken else column for column in own}
+    return shown | {p.column: p.name for p in graph_type.properties}
+
+
 def table_schema(graph_type: GraphType, blob_field: BlobField = blob_field) -> pa.Schema:
-    """The columns of a type's table: `id`, for edges `src` and `dst`, then the properties in catalog order.
+    """The columns of a type's table: `id`, for edges `src` and `dst`, then those of the properties in catalog order.
 
     Every property's field carries its stable id in its metadata. `blob_field` can be replaced by whoever stores blobs
     in another shape.
@@ -61,9 +72,9 @@ def table_schema(graph_type: GraphType, blob_field: BlobField = blob_field) -> p
         fields += [pa.field("src", pa.utf8(), nullable=False), pa.field("dst", pa.utf8(), nullable=False)]
     for property_ in graph_type.properties:
         if is_blob(property_.type):
-            field = blob_field(property_.name, property_.nullable)
+            field = blob_field(property_.column, property_.nullable)
         else:
-            field = pa.field(property_.name, arrow_type(property_.type), nullable=property_.nullable)
+            field = pa.field(property_.column, arrow_type(property_.type), nullable=property_.nullable)
         metadata = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
         fields.append(field.with_metadata({**metadata, PROPERTY_ID: property_.id}))
     return pa.schema(fields)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -10,6 +10,27 @@ from typing import Literal
 from omnigraph.schema.types import PropertyType
 
 LiteralValue = str | int | float | bool | None
+
+OWN_COLUMNS = ("id", "src", "dst")
+"""The columns that every table, or every table of edges, has by itself."""
+
+
+def property_column(name: str) -> str:
+    """The column of a table that holds the property of this name: another one where it would be one of our own.
+
+    SQL engines look columns up without regard to case, and no property has a name that begins with two underscores.
+    """
+    return f"__{name}" if name.lower() in OWN_COLUMNS else name
+
+
+def column_title(column: str) -> str:
+    """What people call a column of a table: the name of the property, or the end of an edge."""
+    return column.removeprefix("__")
+
+
+def column_titles(columns: Iterable[str]) -> str:
+    """What people call several columns: `a, b`."""
+    return ", ".join(map(column_title, columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +64,11 @@ class Property:
     embed: EmbedSpec | None = None
     annotations: tuple[Annotation, ...] = ()
 
+    @property
+    def column(self) -> str:
+        """The column of the type's table that holds the property."""
+        return property_column(self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -71,7 +97,7 @@ class Cardinality:
 
 @dataclass(frozen=True)
 class NodeType:
-    """A node type. `key` and each of `uniques` hold property names; `key` is in property-id order: renames keep it."""
+    """A node type. `key` and each of `uniques` hold columns; `key` is in property-id order: renames keep it."""
 
     name: str
     id: str
@@ -82,6 +108,8 @@ class NodeType:
     checks: tuple[Check, ...] = ()
     implements: tuple[str, ...] = ()
     annotations: tuple[Annotation, ...] = ()
+    iso_dates: bool = True
+    """How ids spell dates and times of the key; False for types from before they were ISO text. See `identity`."""
 
     kind: Literal["node"] = "node"
 
@@ -89,6 +117,11 @@ class NodeType:
     def by_name(self) -> dict[str, Property]:
         """Properties by name."""
         return {p.name: p for p in self.properties}
+
+    @cached_property
+    def by_column(self) -> dict[str, Property]:
+        """Properties by the column that holds them."""
+        return {p.column: p for p in self.properties}
 
     @property
     def table_key(self) -> str:
@@ -98,7 +131,7 @@ class NodeType:
 
 @dataclass(frozen=True)
 class EdgeType:
-    """An edge type. `key` and each of `uniques` may also name `src` and `dst`; in `key` those come first."""
+    """An edge type. `key` and each of `uniques` hold columns, also `src` and `dst`; in `key` those come first."""
 
     name: str
     id: str
@@ -109,13 +142,19 @@ class EdgeType:
     key: tuple[str, ...] = ()
     uniques: tuple[tuple[str, ...], ...] = ()
     annotations: tuple[Annotation, ...] = ()
+    iso_dates: bool = True
 
     kind: Literal["edge"] = "edge"
 
     @cached_property
     def by_name(self) -> dict[str, Property]:
-        """Properties by name (without `src` and `dst`)."""
+        """Properties by name (without the ends)."""
         return {p.name: p for p in self.properties}
+
+    @cached_property
+    def by_column(self) -> dict[str, Property]:
+        """Properties by the column that holds them (without the ends)."""
+        return {p.column: p for p in self.properties}
 
     @property
     def table_key(self) -> str:
@@ -134,6 +173,11 @@ class InterfaceProperty:
     type: PropertyType
     nullable: bool = False
     annotations: tuple[Annotation, ...] = ()
+
+    @property
+    def column(self) -> str:
+        """The column that holds it in the tables of those that implement the interface."""
+        return property_column(self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from omnigraph.schema.catalog import (
     Check,
     EdgeType,
     EmbedSpec,
+    GraphType,
     Interface,
     InterfaceProperty,
     NodeType,
@@ -28,6 +29,8 @@ from omnigraph.schema.catalog import (
 from omnigraph.schema.types import EnumType, ListType, PropertyType, Scalar, ScalarType, VectorType
 
 Document = TypeVar("Document")
+
+_DATES = (ScalarType(Scalar.DATE), ScalarType(Scalar.DATETIME))
 
 FORMAT = 1
 """The version of the stored form. A reader refuses one it does not know."""
@@ -118,12 +121,23 @@ def _interface_data(interface: Interface) -> dict[str, Any]:
     }
 
 
+def _key_data(graph_type: GraphType) -> dict[str, Any]:
+    """That ids spell dates as ISO text, said only where it matters: catalogs from before it was said mean numbers."""
+    iso = graph_type.iso_dates and _has_dates(graph_type.properties, graph_type.key)
+    return {"iso_dates": True} if iso else {}
+
+
+def _has_dates(properties: tuple[Property, ...], key: tuple[str, ...]) -> bool:
+    return any(p.column in key and p.type in _DATES for p in properties)
+
+
 def _node_data(node: NodeType) -> dict[str, Any]:
     return {
         "name": node.name,
         "id": node.id,
         "properties": [_property_data(p) for p in node.properties],
         "key": list(node.key),
+        **_key_data(node),
         "uniques": [list(names) for names in node.uniques],
         "ranges": [{"property": r.property, "low": r.low, "high": r.high} for r in node.ranges],
         "checks": [{"property": c.property, "pattern": c.pattern} for c in node.checks],
@@ -141,6 +155,7 @@ def _edge_data(edge: EdgeType) -> dict[str, Any]:
         "properties": [_property_data(p) for p in edge.properties],
         "card": {"min": edge.card.min, "max": edge.card.max},
         "key": list(edge.key),
+        **_key_data(edge),
         "uniques": [list(names) for names in edge.uniques],
         "annotations": _annotations_data(edge.annotations),
     }
@@ -196,31 +211,39 @@ def _interface(data: Mapping[str, Any]) -> Interface:
     return Interface(data["name"], properties, _annotations(data["annotations"]))
 
 
+def _iso_dates(data: Mapping[str, Any], properties: tuple[Property, ...]) -> bool:
+    return bool(data.get("iso_dates", not _has_dates(properties, tuple(data["key"]))))
+
+
 def _node(data: Mapping[str, Any]) -> NodeType:
+    properties = tuple(_property(p) for p in data["properties"])
     return NodeType(
         data["name"],
         data["id"],
-        tuple(_property(p) for p in data["properties"]),
+        properties,
         key=tuple(data["key"]),
         uniques=tuple(tuple(names) for names in data["uniques"]),
         ranges=tuple(Range(r["property"], r["low"], r["high"]) for r in data["ranges"]),
         checks=tuple(Check(c["property"], c["pattern"]) for c in data["checks"]),
         implements=tuple(data["implements"]),
         annotations=_annotations(data["annotations"]),
+        iso_dates=_iso_dates(data, properties),
     )
 
 
 def _edge(data: Mapping[str, Any]) -> EdgeType:
+    properties = tuple(_property(p) for p in data["properties"])
     return EdgeType(
         data["name"],
         data["id"],
         data["source"],
         data["target"],
-        tuple(_property(p) for p in data["properties"]),
+        properties,
         card=Cardinality(data["card"]["min"], data["card"]["max"]),
         key=tuple(data["key"]),
         uniques=tuple(tuple(names) for names in data["uniques"]),
         annotations=_annotations(data["annotations"]),
+        iso_dates=_iso_dates(data, properties),
     )
 
 

@@ -5,6 +5,7 @@ Every rule is checked before anything is refused, so that all errors of a text a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from omnigraph.diagnostics import Diagnostic, SchemaError, Severity
@@ -18,6 +19,7 @@ from omnigraph.schema.catalog import (
     InterfaceProperty,
     NodeType,
     Property,
+    property_column,
 )
 from omnigraph.schema.constraints import ENDPOINTS, ConstraintDraft, Owner, read_constraints, refuse_constraints
 from omnigraph.schema.declarations import Declared, declare, is_bounded
@@ -143,6 +145,7 @@ def _node(
         ),
         implements=tuple(sorted({interface.text for interface in syntax.implements})),
         annotations=header.annotations,
+        iso_dates=old is None or old.iso_dates,
     )
 
 
@@ -167,6 +170,7 @@ def _edge(syntax: EdgeSyntax, declared: Declared, minter: IdMinter, findings: Fi
         key=_in_id_order(constraints.key, ids),
         uniques=_uniques(constraints, ids),
         annotations=header.annotations,
+        iso_dates=old is None or old.iso_dates,
     )
 
 
@@ -195,16 +199,20 @@ def _number(id_: str) -> int:
     return int(id_[1:])
 
 
-def _in_id_order(names: tuple[str, ...], ids: dict[str, str]) -> tuple[str, ...]:
+def _in_id_order(columns: tuple[str, ...], ids: dict[str, str]) -> tuple[str, ...]:
     """Ends of edges first, then properties by id: an order that no rename changes."""
-    return tuple(sorted(names, key=lambda name: ENDPOINTS.index(name) - 2 if name in ENDPOINTS else _number(ids[name])))
+    return tuple(sorted(columns, key=_rank(ids)))
+
+
+def _rank(ids: dict[str, str]) -> Callable[[str], int]:
+    numbers = {property_column(name): _number(id_) for name, id_ in ids.items()}
+    return lambda column: ENDPOINTS.index(column) - 2 if column in ENDPOINTS else numbers[column]
 
 
 def _uniques(constraints: ConstraintDraft, ids: dict[str, str]) -> tuple[tuple[str, ...], ...]:
     tuples = {_in_id_order(names, ids) for names in constraints.uniques}
-    return tuple(
-        sorted(tuples, key=lambda names: [ENDPOINTS.index(n) - 2 if n in ENDPOINTS else _number(ids[n]) for n in names])
-    )
+    rank = _rank(ids)
+    return tuple(sorted(tuples, key=lambda columns: [rank(column) for column in columns]))
 
 
 # --- annotations of declarations ---------------------------------------------------------------------------------

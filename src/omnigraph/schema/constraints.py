@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from omnigraph.diagnostics import Span
 from omnigraph.schema.annotations import INTEGER_BOUNDS, finite_float
-from omnigraph.schema.catalog import Check, Range
+from omnigraph.schema.catalog import Check, Range, column_titles, property_column
 from omnigraph.schema.findings import Findings, shown
 from omnigraph.schema.patterns import BadPattern, matches, portable_pattern
 from omnigraph.schema.properties import PropertyDraft
@@ -27,7 +27,7 @@ ENDPOINTS = ("src", "dst")
 
 @dataclass(slots=True)
 class ConstraintDraft:
-    """The constraints of one type as they are collected; names are in the order written."""
+    """The constraints of one type as they are collected, in the order written. `key` and `uniques` hold columns."""
 
     key: tuple[str, ...] = ()
     key_span: Span | None = None
@@ -81,9 +81,9 @@ def _read_property(owner: Owner, property_: PropertyDraft, draft: ConstraintDraf
             hint = f"write `@key(src, dst, {name})` in the body"
             findings.error("S131", "the key of an edge is not written on a property", property_.key, hint)
         elif _may_identify(property_, "@key", property_.key, findings):
-            _set_key(owner, (name,), property_.key, draft, findings)
+            _set_key(owner, (property_column(name),), property_.key, draft, findings)
     if property_.unique is not None and _may_identify(property_, "@unique", property_.unique, findings):
-        draft.uniques.append((name,))
+        draft.uniques.append((property_column(name),))
     if property_.index is not None:
         draft.indexed.add(name)
 
@@ -99,17 +99,20 @@ def _may_identify(property_: PropertyDraft, what: str, span: Span, findings: Fin
 
 def _set_key(owner: Owner, names: tuple[str, ...], span: Span, draft: ConstraintDraft, findings: Findings) -> None:
     if draft.key_span is not None:
-        message = f"`{owner.name}` has a key already: ({shown(', '.join(draft.key))}), on line {draft.key_span.line}"
+        message = (
+            f"`{owner.name}` has a key already: ({shown(column_titles(draft.key))}), on line {draft.key_span.line}"
+        )
         findings.error(
             "S135",
             message,
             span,
-            f"for one key of several properties write `@key({shown(', '.join((*draft.key, *names)))})`",
+            f"for one key of several properties write `@key({shown(column_titles((*draft.key, *names)))})`",
         )
         return
-    for name in names:
-        property_ = owner.properties.get(name)
+    by_column = {property_column(name): property_ for name, property_ in owner.properties.items()}
+    for property_ in (by_column.get(column) for column in names):
         if property_ is not None and property_.nullable:
+            name = property_.name.text
             message = f"the key property `{name}` of `{owner.name}` is nullable"
             findings.error("S133", message, span, f"remove the `?` from the type of `{name}`")
     draft.key, draft.key_span = names, span
@@ -123,11 +126,12 @@ def _key(owner: Owner, annotation: AnnotationSyntax, draft: ConstraintDraft, fin
     if names is None:
         return
     if owner.is_edge and not set(ENDPOINTS) <= set(names):
-        rest = ", ".join(name for name in names if name not in ENDPOINTS)
+        rest = column_titles(name for name in names if name not in ENDPOINTS)
+        ends = "@src, @dst" if set(ENDPOINTS) & owner.properties.keys() else "src, dst"
         hint = (
-            f"write `@key(src, dst, {rest})`; for the rest alone there is `@unique({rest})`"
+            f"write `@key({ends}, {rest})`; for the rest alone there is `@unique({rest})`"
             if rest
-            else "write `@key(src, dst)`"
+            else f"write `@key({ends})`"
         )
         findings.error("S137", "the key of an edge names both `src` and `dst`", annotation.span, hint)
         return
@@ -141,26 +145,33 @@ def _unique(owner: Owner, annotation: AnnotationSyntax, draft: ConstraintDraft, 
 
 
 def _tuple(owner: Owner, annotation: AnnotationSyntax, findings: Findings) -> tuple[str, ...] | None:
-    """The names of `@key(a, b)` or `@unique(a, b)`, or None after reporting what is wrong."""
+    """The columns of `@key(a, b)` or `@unique(a, b)`, or None after reporting what is wrong."""
     names: dict[str, None] = {}
     valid = True
     for argument in annotation.arguments or ():
         name = _property_name(owner, annotation, argument, findings)
         if name is None:
             valid = False
-        elif name.text in names:
+        elif (column := _column(owner, argument, name.text)) in names:
             findings.error("S136", f"`{name.text}` stands twice in `@{annotation.name}`", name.span, "name it once")
             valid = False
         else:
-            names[name.text] = None
+            names[column] = None
             property_ = owner.properties.get(name.text)
-            if property_ is not None:
+            if property_ is not None and column not in ENDPOINTS:
                 valid = _may_identify(property_, f"@{annotation.name}", name.span, findings) and valid
     if not annotation.arguments:
         message = f"`@{annotation.name}` names no property"
         findings.error("S132", message, annotation.span, f"write `@{annotation.name}(first, second)`")
         valid = False
     return tuple(names) if valid else None
+
+
+def _column(owner: Owner, argument: Argument, name: str) -> str:
+    """The column that an argument names: `@src` is always the end of an edge, `src` unless a property is called so."""
+    if isinstance(argument, EndpointArgument):
+        return name
+    return property_column(name) if name in owner.properties else name
 
 
 def _index(owner: Owner, annotation: AnnotationSyntax, draft: ConstraintDraft, findings: Findings) -> None:
@@ -170,7 +181,7 @@ def _index(owner: Owner, annotation: AnnotationSyntax, draft: ConstraintDraft, f
         findings.error("S132", "`@index` in a body names one property", annotation.span, hint)
         return
     name = _property_name(owner, annotation, arguments[0], findings)
-    if name is None or name.text in ENDPOINTS:
+    if name is None or _column(owner, arguments[0], name.text) in ENDPOINTS:
         return  # the ends of edges always have an index
     property_ = owner.properties.get(name.text)
     if property_ and (isinstance(property_.type, ListType) or property_.type == ScalarType(Scalar.BLOB)):

@@ -10,9 +10,6 @@ from omnigraph.schema.limits import MAX_EXPANDED_PROPERTIES, MAX_NAME_LENGTH, MA
 from omnigraph.schema.parse import ParsedSchema
 from omnigraph.schema.syntax import Declaration, EdgeSyntax, InterfaceSyntax, Name, NodeSyntax
 
-RESERVED_PROPERTIES = frozenset({"id", "src", "dst"})
-"""Columns that every table, or every edge table, has by itself."""
-
 LANCE_COLUMNS = frozenset(
     {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
 )
@@ -86,9 +83,7 @@ def check_property_name(name: Name, findings: Findings) -> None:
     """Report a property name that is reserved or does not look like one."""
     text = name.text
     _check_length(name, findings)
-    if text.lower() in RESERVED_PROPERTIES:
-        _reserved(name, f"`{text.lower()}` is a column that the store keeps itself", findings)
-    elif text.startswith("__"):
+    if text.startswith("__"):
         _reserved(name, "names that start with `__` belong to the store", findings)
     elif text.lower() in LANCE_COLUMNS:
         _reserved(name, f"`{text.lower()}` is a virtual column of Lance", findings)

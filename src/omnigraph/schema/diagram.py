@@ -18,7 +18,7 @@ def schema_diagram(catalog: Catalog) -> str:
 def _node(node: NodeType) -> list[str]:
     if not node.properties:
         return [f"    class {node.name}"]
-    properties = [f"        {_property(p, p.name in node.key)}" for p in node.properties]
+    properties = [f"        {_property(p, p.column in node.key)}" for p in node.properties]
     return [f"    class {node.name} {{", *properties, "    }"]
 
 

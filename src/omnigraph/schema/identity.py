@@ -3,7 +3,9 @@
 This is the reference, one row at a time; columns of rows are done in bulk elsewhere and must agree with it.
 
 * One key property: its text as it is. `String` and enums: themselves. Integers: decimal. Booleans: `true`, `false`.
-  `Date`: days since 1970-01-01. `DateTime`: microseconds since 1970-01-01T00:00:00Z.
+  `Date`: `2026-01-02`. `DateTime`: ISO text in UTC with `Z`, a fraction of six digits only where there is one. Types of
+  graphs that were made before ids had this form keep theirs (`iso_dates` is not set): days and microseconds since
+  1970-01-01T00:00:00Z.
 * Floats: the shortest digits that read back as the same number of the same width, `-0` as `0`, without `.0`; plain
   notation from 0.000001 up to below 1e10, otherwise with an exponent, as in `1e+10` and `1.5e-7`. That is what Arrow's
   cast to text gives. Not-a-number and infinities are refused.
@@ -24,7 +26,8 @@ from typing import Any
 from omnigraph.errors import BadRequest
 from omnigraph.schema.annotations import INTEGER_BOUNDS
 from omnigraph.schema.catalog import EdgeType, NodeType
-from omnigraph.schema.literals import EPOCH, EPOCH_DATE
+from omnigraph.schema.floats import NoFloat, as_float
+from omnigraph.schema.literals import EPOCH, EPOCH_DATE, format_date, format_datetime
 from omnigraph.schema.types import FLOATS, INTEGERS, EnumType, PropertyType, Scalar, ScalarType
 
 
@@ -32,7 +35,7 @@ def node_id(node_type: NodeType, values: Mapping[str, Any]) -> str | None:
     """The id of a keyed node with these property values; None for a type without a key."""
     if not node_type.key:
         return None
-    texts = [_key_text(node_type, name, values) for name in node_type.key]
+    texts = [_key_text(node_type, column, values) for column in node_type.key]
     return texts[0] if len(texts) == 1 else key_array(texts)
 
 
@@ -49,17 +52,19 @@ def key_array(texts: list[str]) -> str:
     return json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
 
 
-def _key_text(graph_type: NodeType | EdgeType, name: str, values: Mapping[str, Any]) -> str:
+def _key_text(graph_type: NodeType | EdgeType, column: str, values: Mapping[str, Any]) -> str:
+    property_ = graph_type.by_column[column]
+    name = property_.name
     value = values.get(name)
     if value is None:
         raise BadRequest(f"the key property `{name}` of `{graph_type.name}` has no value; give one")
     try:
-        return canonical_scalar(value, graph_type.by_name[name].type)
+        return canonical_scalar(value, property_.type, iso_dates=graph_type.iso_dates)
     except BadRequest as error:
         raise BadRequest(f"the key property `{name}` of `{graph_type.name}`: {error.message}") from error
 
 
-def canonical_scalar(value: Any, type_: PropertyType) -> str:
+def canonical_scalar(value: Any, type_: PropertyType, *, iso_dates: bool = True) -> str:
     """The text of one value of a key. Raises BadRequest for a value that has none."""
     if isinstance(type_, EnumType):
         return _text(value, type_)
@@ -82,8 +87,10 @@ def canonical_scalar(value: Any, type_: PropertyType) -> str:
             raise _misfit(value, type_)
         return _float_text(value, scalar)
     if scalar is Scalar.DATE:
-        return str(_days(value, type_))
-    return str(_microseconds(value, type_))
+        days = _days(value, type_)
+        return format_date(days) if iso_dates else str(days)
+    microseconds = _microseconds(value, type_)
+    return format_datetime(microseconds) if iso_dates else str(microseconds)
 
 
 def _misfit(value: Any, type_: PropertyType) -> BadRequest:
@@ -116,11 +123,9 @@ def _microseconds(value: Any, type_: PropertyType) -> int:
 
 def _float_text(value: int | float, scalar: Scalar) -> str:
     try:
-        number = float(value)
-        if scalar is Scalar.F32:
-            number = struct.unpack("<f", struct.pack("<f", number))[0]
-    except OverflowError as error:
-        raise BadRequest(f"{value!r} is too large for `{scalar.value}`") from error
+        number = as_float(value, scalar)
+    except NoFloat as error:
+        raise BadRequest(f"{value!r} is no `{scalar.value}`: {error}") from error
     if not math.isfinite(number):
         raise BadRequest(f"{value!r} is not a finite number and cannot be part of a key")
     if number == 0:

@@ -15,10 +15,12 @@ _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t", "r": "\r", "b"
 _PLAIN_TO_ESCAPE = {plain: escape for escape, plain in _ESCAPES.items() if escape != "/"}
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _DATETIME = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?"
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?"
     r"(?:([Zz])|([+-])([0-9]{2}):?([0-9]{2}))",
     re.ASCII,
 )
+
+TOO_FINE = "it has more than six digits of a second, and no finer time is kept"
 
 
 class BadEscape(ValueError):
@@ -102,7 +104,8 @@ def parse_date(text: str) -> int:
 def parse_datetime(text: str) -> int:
     """Microseconds since 1970-01-01T00:00:00Z of an ISO date and time with `Z` or an offset. Raises ValueError.
 
-    Digits beyond microseconds are cut off. A text without an offset is refused: nobody could say which instant it is.
+    Digits beyond microseconds must be zeros: no value is cut. A text without an offset is refused, since nobody could
+    say which instant it is.
     """
     match = _DATETIME.fullmatch(text)
     if match is None:
@@ -112,6 +115,8 @@ def parse_datetime(text: str) -> int:
         raise ValueError("the time of day is out of bounds")
     if offset_hours and (int(offset_hours) > 23 or int(offset_minutes) > 59):
         raise ValueError("the offset from UTC is out of bounds")
+    if (fraction or "")[6:].strip("0"):
+        raise ValueError(TOO_FINE)
     seconds = parse_date(day) * 86_400 + int(hour) * 3_600 + int(minute) * 60 + int(second or 0)
     if offset_hours:
         offset = int(offset_hours) * 3_600 + int(offset_minutes) * 60

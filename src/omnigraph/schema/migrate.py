@@ -12,7 +12,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from omnigraph.errors import BadRequest
-from omnigraph.schema.catalog import Annotation, Cardinality, Catalog, EdgeType, GraphType, NodeType, Property, Range
+from omnigraph.schema.catalog import (
+    Annotation,
+    Cardinality,
+    Catalog,
+    EdgeType,
+    GraphType,
+    NodeType,
+    Property,
+    Range,
+    column_titles,
+    property_column,
+)
 from omnigraph.schema.codes import MIGRATION_CODES
 from omnigraph.schema.compile import compile_schema
 from omnigraph.schema.migration_steps import (
@@ -269,19 +280,19 @@ class _Planner:
         self, old: GraphType, new: GraphType, renamed: Mapping[str, str], changes: list[str]
     ) -> Iterator[Step]:
         """Steps for constraints that are added or narrowed; those that go or get wider are noted in `changes`."""
-        key = tuple(renamed.get(name, name) for name in old.key)
+        key = _renamed_columns(old.key, renamed)
         if key != new.key:
             if not new.key:
                 changes.append(f"no {constraint_text(Key(key))}")
             elif self._empty(old):
                 yield AddConstraint(new.table_key, new.id, Key(new.key), False)
             else:
-                reason = f"the key cannot become ({', '.join(new.key)}), since ids are derived from it"
+                reason = f"the key cannot become ({column_titles(new.key)}), since ids are derived from it"
                 yield self._refuse(new, new.name, reason, "OG-MF-107", self._rows(old) is None)
         kept_ids = {p.id for p in old.properties}
         added = [p for p in new.properties if p.id not in kept_ids]
         # Rows have a null there, or the default, of which compiling has seen that it is in bounds.
-        null_in_rows = {p.name for p in added if p.default is None}
+        null_in_rows = {p.column for p in added if p.default is None}
         in_bounds = {p.name for p in added}
         before = dict.fromkeys(_constraints_of(old, renamed))
         after = dict.fromkeys(_constraints_of(new, {}))
@@ -327,9 +338,15 @@ def _extension(old: Property, new: Property) -> tuple[str, ...] | None:
     return None
 
 
+def _renamed_columns(columns: tuple[str, ...], renamed: Mapping[str, str]) -> tuple[str, ...]:
+    """Columns by the new names of their properties; the ends of edges stay."""
+    moved = {property_column(old): property_column(new) for old, new in renamed.items()}
+    return tuple(moved.get(column, column) for column in columns)
+
+
 def _constraints_of(type_: GraphType, renamed: Mapping[str, str]) -> Iterator[Constraint]:
     for names in type_.uniques:
-        yield Unique(tuple(renamed.get(name, name) for name in names))
+        yield Unique(_renamed_columns(names, renamed))
     if isinstance(type_, EdgeType):
         if type_.card != Cardinality():
             yield type_.card

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from omnigraph.errors import BadRequest
-from omnigraph.schema.catalog import Cardinality, Check, LiteralValue, Range
+from omnigraph.schema.catalog import Cardinality, Check, LiteralValue, Range, column_titles
 from omnigraph.schema.catalog_json import type_from_json, type_to_json
 from omnigraph.schema.literals import encode_string
 from omnigraph.schema.types import PropertyType
@@ -15,14 +15,14 @@ from omnigraph.schema.types import PropertyType
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """`@key(…)`."""
+    """`@key(…)`, by the columns of what it names."""
 
     properties: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Unique:
-    """`@unique(…)`."""
+    """`@unique(…)`, by the columns of what it names."""
 
     properties: tuple[str, ...]
 
@@ -258,7 +258,7 @@ def _constraint_from_json(data: Mapping[str, Any]) -> Constraint:
 def constraint_text(constraint: Constraint) -> str:
     """The constraint as it is written in `.pg`."""
     if isinstance(constraint, Key | Unique):
-        return f"@{'key' if isinstance(constraint, Key) else 'unique'}({', '.join(constraint.properties)})"
+        return f"@{'key' if isinstance(constraint, Key) else 'unique'}({column_titles(constraint.properties)})"
     if isinstance(constraint, Range):
         return f"@range({constraint.property}, {_end(constraint.low)}..{_end(constraint.high)})"
     if isinstance(constraint, Check):

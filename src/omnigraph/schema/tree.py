@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.diagnostics import Diagnostic, Span
+from omnigraph.schema.floats import parse_float
 from omnigraph.schema.limits import MAX_FINDINGS, MAX_NUMBER_LENGTH, MAX_TYPE_NESTING
 from omnigraph.schema.literals import BadEscape, decode_string
 from omnigraph.schema.source import Lines
@@ -203,7 +204,7 @@ class TreeBuilder:
         elif kind is LiteralKind.INTEGER:
             number = int(text)
         else:
-            number = float(text)
+            number = parse_float(text)
             if math.isinf(number):
                 self._report("S105", f"`{text}` is too large for a 64-bit float", span)
                 number = 0.0

@@ -30,7 +30,8 @@ from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import parse_root
 from omnigraph.storage.values import TableVersion
 from omnigraph.write.committed import CommittedRows
-from omnigraph.write.decode.frames import ColumnMapping, decode_frames
+from omnigraph.write.decode.frames import decode_frames
+from omnigraph.write.decode.inputs import InputOptions, column_mapping
 from omnigraph.write.identity import with_ids
 from omnigraph.write.load_keys import key_schema, keys_of
 from omnigraph.write.overlay import fill_defaults
@@ -68,7 +69,8 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]
             self.snapshot = Snapshot(
                 snapshot.branch, snapshot.manifest_version, snapshot.head, snapshot.schema_digest, dict(snapshot.tables)
             )
-        self.mapping = ColumnMapping(self.type, given.get("src"), given.get("dst"), _mapped(given.get("map", "")))
+        as_told = InputOptions(None, given.get("src"), given.get("dst"), _mapped(given.get("map", "")))
+        self.mapping = column_mapping(self.catalog, self.type, as_told)
         self.mapping.resolve(list(columns))
         self.mark = put_mark(open_objects(parse_root(uri)), f"frame write to {self.type.table_key}")
         self.line = self._own_line()

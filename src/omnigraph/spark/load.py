@@ -29,12 +29,16 @@ from omnigraph.spark.spread import spread, told_in_our_words
 from omnigraph.storage.distributed import WriteTarget, delete_rows
 from omnigraph.storage.leftovers import recent_files, remove_files, unreferenced
 from omnigraph.storage.values import StagedWrite, TableVersion
+from omnigraph.write.committed import CommittedRows
 from omnigraph.write.decode.inputs import InputOptions
-from omnigraph.write.load import LoadBranch, LoadMode, load_mode, load_result
+from omnigraph.write.load import LoadBranch, LoadMode, load_mode, load_result, overwritten_type
+from omnigraph.write.load_keys import key_schema
 from omnigraph.write.progress import ProgressCallback
 from omnigraph.write.results import LoadResult
+from omnigraph.write.validate.changes import TableChange
 from omnigraph.write.validate.collector import ViolationCollector
 from omnigraph.write.validate.duplicates import has_repeats
+from omnigraph.write.validate.graph import check_change
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -136,6 +140,8 @@ class _Load:
             raise
         try:
             violations = self._located(reports)
+            if not violations:
+                self._replace_by_nothing(reports, violations)
             for report in reports:
                 for table_key, rows in report.rows.items():
                     counts[table_key] = counts.get(table_key, 0) + rows
@@ -193,12 +199,25 @@ class _Load:
         with told_in_our_words():
             return [pickle.loads(bytes(row.payload)) for row in frame.select("payload").collect()]
 
+    def _replace_by_nothing(self, reports: list[TaskReport], violations: ViolationCollector) -> None:
+        """An overwrite of a named type that no row came for: no task has seen it, so it is checked here."""
+        if self._mode is not LoadMode.OVERWRITE:
+            return
+        seen = {key for report in reports for key in report.rows}
+        type_ = overwritten_type(self._catalog, self._options, seen)
+        if type_ is not None and type_.table_key not in seen:
+            committed = CommittedRows(self._store, self._snapshot)
+            change = TableChange(key_schema(type_).empty_table(), replaces_all=True)
+            check_change(self._catalog, {type_.table_key: change}, committed, violations)
+            reports.append(TaskReport(rows={type_.table_key: 0}, reads=frozenset(committed.reads)))
+
     def _staged(self, lines: Mapping[str, TableVersion], reports: list[TaskReport]) -> list[TableWrite]:
         self._job.step("staging")
         writes = []
-        for table_key in sorted({key for report in reports for key in report.fragments}):
+        emptied = {key for report in reports for key in report.rows} if self._mode is LoadMode.OVERWRITE else set()
+        for table_key in sorted({key for report in reports for key in report.fragments} | emptied):
             fragments = [text for report in reports for text in report.fragments.get(table_key, [])]
-            if not fragments:
+            if not fragments and not (table_key in emptied and self._snapshot.pin(table_key).row_count):
                 continue
             addresses = [part for report in reports for part in report.replaced.get(table_key, [])]
             updated = sum(report.updated.get(table_key, 0) for report in reports)

@@ -16,8 +16,8 @@ from omnigraph.spark.load_messages import MESSAGE_SCHEMA, LoadContext, pack
 from omnigraph.spark.load_splits import Split, SplitOutcome, plan_splits
 from omnigraph.spark.spread import one_partition_each
 from omnigraph.write.decode.files import InputFile, kept_file, named_files
-from omnigraph.write.decode.frames import ColumnMapping, decode_frames
-from omnigraph.write.decode.inputs import InputOptions, find_graph_type, open_input
+from omnigraph.write.decode.frames import decode_frames
+from omnigraph.write.decode.inputs import InputOptions, column_mapping, find_graph_type, open_input
 from omnigraph.write.input_size import input_bytes
 from omnigraph.write.rows import Rows
 from omnigraph.write.validate.collector import Place, ViolationCollector
@@ -143,9 +143,7 @@ class FrameInput(LoadInput):
     def messages(self, session: SparkSession, context: LoadContext, whole: frozenset[str], job: Job) -> DataFrame:
         """One task for each partition of the frame."""
         options, records = self.options, job.records
-        mapping = ColumnMapping(
-            find_graph_type(context.catalog, options), options.src, options.dst, options.columns or {}
-        )
+        mapping = column_mapping(context.catalog, find_graph_type(context.catalog, options), options)
         mapping.resolve(self._frame.columns)
 
         def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -17,8 +17,17 @@ from omnigraph.errors import BadRequest, StorageError, StorageKind
 from omnigraph.schema.catalog import Catalog
 from omnigraph.write.decode.blocks import line_blocks
 from omnigraph.write.decode.files import InputFile
-from omnigraph.write.decode.frames import ColumnMapping, decode_frames
-from omnigraph.write.decode.inputs import ROWS_PER_BATCH, InputOptions, find_graph_type, read_csv
+from omnigraph.write.decode.frames import decode_frames
+from omnigraph.write.decode.inputs import (
+    CSV_SUFFIXES,
+    ROWS_PER_BATCH,
+    InputOptions,
+    check_header,
+    column_mapping,
+    csv_header,
+    find_graph_type,
+    read_csv,
+)
 from omnigraph.write.decode.json_lines import LineDecoder
 from omnigraph.write.decode.json_text import RecordReader
 from omnigraph.write.decode.sources import DECOMPRESSION_ERRORS, TABLE_SUFFIXES
@@ -163,11 +172,12 @@ def _json_rows(
 def _table_rows(
     split: Split, source: str, catalog: Catalog, options: InputOptions, violations: ViolationCollector
 ) -> Iterator[Rows | SplitOutcome]:
-    mapping = ColumnMapping(find_graph_type(catalog, options), options.src, options.dst, options.columns or {})
+    mapping = column_mapping(catalog, find_graph_type(catalog, options), options)
     file = split.file
     try:
         with file.open_raw() as stream:
-            batches, is_text = _batches(file, stream, split.row_groups)
+            names, batches, is_text = _batches(file, stream, split.row_groups)
+            check_header(mapping, names, file)
             yield from decode_frames(
                 mapping, batches, source, violations, text_values=is_text, first_record=split.first_record
             )
@@ -176,12 +186,16 @@ def _table_rows(
     yield SplitOutcome(split.number, 0)
 
 
-def _batches(file: InputFile, stream: Any, row_groups: tuple[int, ...] | None) -> tuple[Iterator[pa.RecordBatch], bool]:
-    if file.suffix in (".csv", ".tsv"):
-        return read_csv(file.suffix, lambda: file.open(0, None)), True
+def _batches(
+    file: InputFile, stream: Any, row_groups: tuple[int, ...] | None
+) -> tuple[list[str], Iterator[pa.RecordBatch], bool]:
+    """The names of the columns, the rows, and whether every value is text."""
+    if file.suffix in CSV_SUFFIXES:
+        return csv_header(file), read_csv(file), True
     if file.suffix == ".parquet":
         parquet = pyarrow.parquet.ParquetFile(stream)
         groups = list(row_groups) if row_groups is not None else None
-        return parquet.iter_batches(batch_size=ROWS_PER_BATCH, row_groups=groups), False
+        names = parquet.schema_arrow.names
+        return names, parquet.iter_batches(batch_size=ROWS_PER_BATCH, row_groups=groups), False
     reader = pa.ipc.open_file(stream)
-    return (reader.get_batch(number) for number in range(reader.num_record_batches)), False
+    return reader.schema.names, (reader.get_batch(number) for number in range(reader.num_record_batches)), False

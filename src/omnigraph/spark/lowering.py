@@ -57,8 +57,8 @@ class Bindings:
         from pyspark.sql import functions as f
 
         match leaf:
-            case ir.Prop(var=var, name=name):
-                return f.col(self.places[var, name])
+            case ir.Prop(var=var):
+                return f.col(self.places[var, leaf.column])
             case ir.Entity(var=var):
                 return f.col(self.id(var))
             case ir.ColumnRef(name=name):

@@ -18,8 +18,8 @@ class Needs:
         for expr in every_expression(query.root):
             for leaf in leaves(expr):
                 match leaf:
-                    case ir.Prop(var=var, name=name):
-                        self._add(var, name)
+                    case ir.Prop(var=var):
+                        self._add(var, leaf.column)
                     case ir.TextMatch(var=var, property=name) | ir.Nearest(var=var, property=name):
                         self._add(var, name)
                     case ir.Bm25(var=var, property=name):

@@ -103,7 +103,7 @@ class _Run:
     def lowered(self) -> tuple[Bindings, dict[str, list[tuple[str, Column]]]]:
         """The rows below the projection, and the parts of each returned column by its name."""
         entity_columns = {
-            key: [p.name for p in shown_properties(self.catalog, key)]
+            key: [p.column for p in shown_properties(self.catalog, key)]
             for key in {variable.table_key for variable in self.query.variables}
         }
         lowering = Lowering(

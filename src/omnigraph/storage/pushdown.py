@@ -37,18 +37,18 @@ def to_filter(expr: ir.Expr) -> filters.Filter | None:
             return _compare(prop, op.value, literal.value)
         case ir.Compare(op=op, left=ir.Literal() as literal, right=ir.Prop() as prop):
             return _compare(prop, _MIRRORED[op.value], literal.value)
-        case ir.IsNull(item=ir.Prop(name=name), negated=negated):
-            return filters.not_(filters.is_null(name)) if negated else filters.is_null(name)
-        case ir.StartsWith(text=ir.Prop(name=name), prefix=ir.Literal(value=str(text))):
-            return filters.starts_with(name, text)
+        case ir.IsNull(item=ir.Prop() as prop, negated=negated):
+            return filters.not_(filters.is_null(prop.column)) if negated else filters.is_null(prop.column)
+        case ir.StartsWith(text=ir.Prop() as prop, prefix=ir.Literal(value=str(text))):
+            return filters.starts_with(prop.column, text)
         case ir.Contains(haystack=ir.Prop() as prop, needle=ir.Literal(value=value)):
             if is_text(prop.type) and isinstance(value, str):
-                return filters.contains(prop.name, value)
+                return filters.contains(prop.column, value)
             return None
         case ir.In(item=ir.Prop() as prop, items=ir.Literal(value=tuple(values))):
             return _membership(prop, values)
-        case ir.Prop(name=name, type=ScalarType(scalar=Scalar.BOOL)):
-            return filters.eq(name, True)
+        case ir.Prop(type=ScalarType(scalar=Scalar.BOOL)) as prop:
+            return filters.eq(prop.column, True)
         case ir.And(items=items) | ir.Or(items=items):
             parts = [to_filter(item) for item in items]
             known = [part for part in parts if part is not None]
@@ -66,13 +66,13 @@ def _compare(prop: ir.Prop, operator: str, value: object) -> filters.Filter | No
     if not _fits(prop.type, value):
         return None
     assert isinstance(value, filters.Value)
-    return filters.compare(prop.name, operator, value)  # type: ignore[arg-type]
+    return filters.compare(prop.column, operator, value)  # type: ignore[arg-type]
 
 
 def _membership(prop: ir.Prop, values: Sequence[object]) -> filters.Filter | None:
     if not all(_fits(prop.type, value) for value in values):
         return None
-    return filters.is_in(prop.name, values)
+    return filters.is_in(prop.column, values)
 
 
 def _fits(type_: ValueType, value: object) -> bool:

@@ -6,6 +6,7 @@ written puts them into the form that Lance stores.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from functools import lru_cache
 
 import pyarrow as pa
@@ -22,6 +23,29 @@ def identity_columns(type_: GraphType) -> tuple[str, ...]:
     return ("id", *ENDS) if isinstance(type_, EdgeType) else ("id",)
 
 
+def own_column(
+    type_: GraphType, name: str, names: Container[str], src: str | None = None, dst: str | None = None
+) -> str | None:
+    """Which of `id`, `src` and `dst` a column of somebody's data is; None when it is that of a property.
+
+    `names` are all columns, `src` and `dst` those that the caller has named as the ends. `@id`, `@src` and `@dst` are
+    always ours; `id`, `src`, `dst`, and `from` and `to` where those are not there, unless a property is called so.
+    """
+    if name == "@id" or (name == "id" and "id" not in type_.by_name):
+        return "id"
+    if not isinstance(type_, EdgeType):
+        return None
+    for end, given, other in (("src", src, "from"), ("dst", dst, "to")):
+        if given is not None:
+            if name == given:
+                return end
+            continue
+        spellings = [f"@{end}", *(spelling for spelling in (end, other) if spelling not in type_.by_name)]
+        if name == next((spelling for spelling in spellings if spelling in names), None):
+            return end
+    return None
+
+
 @lru_cache(maxsize=512)
 def _fields(names: tuple[str, ...], properties: tuple[tuple[str, PropertyType], ...]) -> pa.Schema:
     fields = [pa.field(name, pa.string()) for name in names]
@@ -31,7 +55,7 @@ def _fields(names: tuple[str, ...], properties: tuple[tuple[str, PropertyType], 
 
 def working_schema(type_: GraphType) -> pa.Schema:
     """The columns of the type's table in their order, all nullable: what is missing is found by validation."""
-    return _fields(identity_columns(type_), tuple((p.name, p.type) for p in type_.properties))
+    return _fields(identity_columns(type_), tuple((p.column, p.type) for p in type_.properties))
 
 
 def empty_rows(type_: GraphType) -> pa.Table:

@@ -16,19 +16,20 @@ from omnigraph.write.validate.graph import best_lookup
 def assign_edge_ids(type_: GraphType, given: pa.Table, committed: Committed) -> pa.Array:
     """An id for each row of `given` (its `id`, and the columns of the first unique tuple).
 
-    A given id stays. Rows without one take the id of the committed edge with the same tuple; rows of the input that
-    share a tuple share an id; a tuple with a null in it is nobody's, so such a row is new.
+    A given id stays. Rows without one take the id of the committed edge with the same tuple, else that of the first row
+    of the input with the same tuple; a tuple with a null in it is nobody's, so such a row is new.
     """
     unique = type_.uniques[0]
     columns = [given[name] for name in unique]
     missing = pc.is_null(one_array(given["id"])).to_numpy(zero_copy_only=False)
     codes, complete = tuple_codes(columns)
-    fresh = new_ulids(len(missing))
-    # The first row with a tuple lends its id to the others.
+    own = pc.coalesce(one_array(given["id"]), new_ulids(len(missing)))
+    # The first row with a tuple lends its id to the others; a tuple with a null in it is nobody's.
     lender = np.arange(len(missing))
-    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-    lender = np.where(complete, first[inverse], lender)
-    ids = fresh.take(pa.array(lender))
+    rows = np.flatnonzero(complete)
+    _, first, inverse = np.unique(codes[rows], return_index=True, return_inverse=True)
+    lender[rows] = rows[first[inverse]]
+    ids = own.take(pa.array(lender))
     if committed.count(type_.table_key):
         lookup = best_lookup(type_, unique)
         found = committed.rows_with(type_.table_key, lookup, distinct(given[lookup]), ["id", *unique])

@@ -7,22 +7,24 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import Violation
 from omnigraph.schema.catalog import EdgeType, GraphType
+from omnigraph.schema.given_ids import IdForm, NoId
 from omnigraph.schema.identity import key_array
+from omnigraph.schema.types import Scalar, ScalarType
 from omnigraph.write.rows import Rows
 from omnigraph.write.ulids import new_ulids
 from omnigraph.write.validate import messages
 from omnigraph.write.validate.collector import Kind, ViolationCollector
 
 
-def key_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def key_text(column: pa.ChunkedArray, *, iso_dates: bool = True) -> pa.ChunkedArray:
     """The canonical text of each value of one key property; null where the value is missing or not finite."""
     type_ = column.type
     if pa.types.is_string(type_):
         return column
     if pa.types.is_date32(type_):
-        return column.cast(pa.int32()).cast(pa.string())
+        return column.cast(pa.string()) if iso_dates else column.cast(pa.int32()).cast(pa.string())
     if pa.types.is_timestamp(type_):
-        return column.cast(pa.int64()).cast(pa.string())
+        return _iso_times(column) if iso_dates else column.cast(pa.int64()).cast(pa.string())
     if pa.types.is_floating(type_):
         zero = pa.scalar(0, type_)
         unsigned_zero = pc.if_else(pc.equal(column, zero), zero, column)
@@ -31,9 +33,53 @@ def key_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.string())
 
 
+def _iso_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """`2026-01-02T03:04:05Z`, with six digits of a second where there are any."""
+    text = pc.strftime(column.cast(pa.timestamp("us")), "%Y-%m-%dT%H:%M:%SZ")
+    return pc.replace_substring(text, ".000000Z", "Z")
+
+
+def normal_ids(form: IdForm, given: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Given texts as the ids they stand for, whole columns at a time. What stands for none is left as it is."""
+    if form.takes_any_text or given.null_count == len(given) or _all_plain(form, given):
+        return given
+    encoded = given.combine_chunks().dictionary_encode()
+    normal = pa.array([_normal(form, text) for text in encoded.dictionary.to_pylist()], pa.string())
+    return pa.chunked_array([normal.take(encoded.indices)])
+
+
+def _normal(form: IdForm, text: str) -> str:
+    try:
+        return form.take(text)
+    except NoId:
+        return text
+
+
+_PLAIN_DATE = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\z"
+_PLAIN_TIME = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z\z"
+_PLAIN_ARRAY = r'\A\["[^"\\]*"(?:,"[^"\\]*")*\]\z'
+
+
+def _all_plain(form: IdForm, given: pa.ChunkedArray) -> bool:
+    """Whether all texts are in a shape that has no other spelling."""
+    if form.is_array:
+        if not all(IdForm((part,)).takes_any_text for part in form.parts if not isinstance(part, IdForm)):
+            return False
+        if not all(part.takes_any_text for part in form.parts if isinstance(part, IdForm)):
+            return False
+        pattern = _PLAIN_ARRAY
+    elif form.iso_dates and form.parts[0] == ScalarType(Scalar.DATE):
+        pattern = _PLAIN_DATE
+    elif form.iso_dates and form.parts[0] == ScalarType(Scalar.DATETIME):
+        pattern = _PLAIN_TIME
+    else:
+        return False
+    return bool(pc.all(pc.match_substring_regex(given, pattern), min_count=0).as_py())
+
+
 def derived_ids(type_: GraphType, table: pa.Table) -> pa.ChunkedArray:
     """The ids that the keys of the rows make; null where part of a key is missing. For types with a key."""
-    texts = [key_text(table.column(name)) for name in type_.key]
+    texts = [key_text(table.column(name), iso_dates=type_.iso_dates) for name in type_.key]
     if len(texts) == 1 and not isinstance(type_, EdgeType):
         return texts[0]
     quoted = [_quoted(text) for text in texts]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
@@ -15,8 +15,8 @@ from omnigraph.ledger.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.branches import create_branch, delete_branch
 from omnigraph.ledger.intents import WriteIntent
 from omnigraph.ledger.values import MAIN, BranchRef, GraphCommit, Snapshot, WriterKind
-from omnigraph.schema.catalog import Catalog
-from omnigraph.write.decode.inputs import Decode, InputOptions, open_input
+from omnigraph.schema.catalog import Catalog, GraphType
+from omnigraph.write.decode.inputs import Decode, InputOptions, find_graph_type, open_input
 from omnigraph.write.load_append import AddingLoad
 from omnigraph.write.load_merge import MergingLoad
 from omnigraph.write.progress import ProgressCallback, ProgressReporter
@@ -62,13 +62,14 @@ def load(
     chosen = load_mode(mode)
     store.refuse_if_read_only("load")
     with LoadBranch(store, branch, from_, actor) as target, ExitStack() as stack:
-        decode = open_input(data, InputOptions(type, src, dst, columns), stack)
+        options = InputOptions(type, src, dst, columns)
+        decode = open_input(data, options, stack)
         counts: dict[str, int] = {}
 
         def prepare(snapshot: Snapshot, session: WriteSession) -> WriteIntent | None:
             counts.clear()
             reporter = ProgressReporter("load", progress)
-            return prepare_load(store, snapshot, session, decode, chosen, counts, reporter)
+            return prepare_load(store, snapshot, session, decode, options, chosen, counts, reporter)
 
         commit = run_write(
             store,
@@ -129,6 +130,7 @@ def prepare_load(
     snapshot: Snapshot,
     session: WriteSession,
     decode: Decode,
+    options: InputOptions,
     mode: LoadMode,
     counts: dict[str, int],
     progress: ProgressReporter,
@@ -149,6 +151,8 @@ def prepare_load(
                 work.add(rows)
                 progress.tell("decode", records=rows.count, bytes=rows.table.nbytes)
             progress.tell("check")
+            if isinstance(work, AddingLoad) and mode is LoadMode.OVERWRITE and not violations:
+                work.replace(overwritten_type(catalog, options, work.tables))
             counts.update(work.finish())
             violations.raise_if_any("the load")
             writes = work.stage()
@@ -159,6 +163,18 @@ def prepare_load(
     if not writes:
         return None
     return session.intent(WriterKind.LOAD, snapshot, writes, reads=work.reads)
+
+
+def overwritten_type(catalog: Catalog, options: InputOptions, seen: Collection[str]) -> GraphType | None:
+    """The type that an overwrite replaces by no rows at all: the named one, when the input has no row of it."""
+    if options.type is not None:
+        return find_graph_type(catalog, options)
+    if not seen:
+        raise BadRequest(
+            "the input has no record and names no type, so there is nothing to overwrite; to empty a type, load no "
+            "rows and name it with type=… (--type on the command line)"
+        )
+    return None
 
 
 def load_result(

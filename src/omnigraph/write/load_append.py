@@ -6,7 +6,7 @@ rest of the input is still checked, so that all violations are reported, and not
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,6 +74,16 @@ class AddingLoad:
         if not self._violations and rows.count:
             self._write(rows)
 
+    @property
+    def tables(self) -> Collection[str]:
+        """The tables that rows have come for."""
+        return self._keys.keys()
+
+    def replace(self, type_: GraphType | None) -> None:
+        """Replace the content of a type even if no row of it has come."""
+        if type_ is not None and type_.table_key not in self._keys:
+            self._keys[type_.table_key] = KeyCollector(type_, self._directory)
+
     def _write(self, rows: Rows) -> None:
         line = self._session.line(self._snapshot.pin(rows.table_key))
         if rows.table_key not in self._writers:
@@ -101,10 +111,15 @@ class AddingLoad:
 
     def stage(self) -> list[TableWrite]:
         """The staged writes of all tables."""
-        return [
-            self._session.table_write(self._snapshot.pin(key), writer.finish())
-            for key, writer in sorted(self._writers.items())
-        ]
+        writes = []
+        for key in sorted(self._keys):
+            pin = self._snapshot.pin(key)
+            if key in self._writers:
+                writes.append(self._session.table_write(pin, self._writers[key].finish()))
+            elif self._replaces and pin.row_count:
+                emptied = self._store.tables.stage_overwrite(self._session.line(pin), [])
+                writes.append(self._session.table_write(pin, emptied))
+        return writes
 
     def abandon(self) -> None:
         """End the writers and hand over what they wrote, so that the session removes it."""

@@ -25,9 +25,9 @@ def fill_defaults(type_: GraphType, rows: Rows) -> Rows:
     """Rows that are new: properties that a row does not mention get their default, if they have one."""
     table = rows.table
     for property_ in type_.properties:
-        mentioned = rows.mentioned.get(property_.name)
+        mentioned = rows.mentioned.get(property_.column)
         if property_.has_default and mentioned is not None:
-            table = _replaced(table, property_.name, _defaulted(property_, table[property_.name], mentioned))
+            table = _replaced(table, property_.column, _defaulted(property_, table[property_.column], mentioned))
     return rows.with_table(table) if table is not rows.table else rows
 
 
@@ -82,7 +82,7 @@ def overlay(type_: GraphType, existing: pa.Table, rows: Rows) -> tuple[Rows, Pos
             columns.append(column)
             continue
         keep = mask.to_numpy(zero_copy_only=False)
-        property_ = type_.by_name[field.name]
+        property_ = type_.by_column[field.name]
         if property_.has_default:
             column = _defaulted(property_, rows.table[field.name], pa.array(keep | (match >= 0)))
         both = pa.concat_arrays([column, one_array(existing[field.name]).cast(field.type)])

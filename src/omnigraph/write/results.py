@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from omnigraph.ledger.values import GraphCommit
@@ -18,6 +19,8 @@ class MutationResult:
     affected_edges: int
     commit: GraphCommit | None
     actor_id: str | None = None
+    inserted_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The ids of rows that are new, by table key; the first thousand."""
 
     def to_json(self) -> dict[str, Any]:
         """The response of `mutate`."""
@@ -26,6 +29,7 @@ class MutationResult:
             "query_name": self.query_name,
             "affected_nodes": self.affected_nodes,
             "affected_edges": self.affected_edges,
+            "inserted_ids": {key: list(ids) for key, ids in self.inserted_ids.items()},
         }
         if self.actor_id is not None:
             body["actor_id"] = self.actor_id

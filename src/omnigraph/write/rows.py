@@ -41,7 +41,8 @@ class Rows:
         """Where in the input a row came from."""
         if self.records is None:
             return NOWHERE if self.source is None else Place(self.source, None)
-        return Place(self.source, self.records[row].as_py())
+        record = self.records[row].as_py()
+        return NOWHERE if record is None else Place(self.source, record)
 
     def with_table(self, table: pa.Table) -> Rows:
         """The same rows with other columns."""

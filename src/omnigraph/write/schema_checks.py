@@ -10,7 +10,7 @@ import pyarrow as pa
 from omnigraph.errors import ValidationFailed, Violation
 from omnigraph.ledger.store import GraphStore
 from omnigraph.ledger.values import Snapshot
-from omnigraph.schema.catalog import Cardinality, Catalog, Check, GraphType, Range
+from omnigraph.schema.catalog import Cardinality, Catalog, Check, GraphType, Range, column_title, property_column
 from omnigraph.schema.migrate import MigrationPlan
 from omnigraph.schema.migration_steps import AddConstraint, Key, Unique
 from omnigraph.storage.values import TableVersion
@@ -57,13 +57,13 @@ def _refused(violations: ViolationCollector) -> ValidationFailed:
 
 
 class _Names:
-    """Columns of a table by the names that its properties have in the desired schema."""
+    """Columns of a table by the columns that its properties have in the desired schema."""
 
     def __init__(self, old: GraphType, new: GraphType | None) -> None:
         assert new is not None
-        before = {p.id: p.name for p in old.properties}
-        self._before = {p.name: before[p.id] for p in new.properties if p.id in before}
-        self.defaults = {p.name: p.default for p in new.properties if p.id not in before}
+        before = {p.id: p.column for p in old.properties}
+        self._before = {p.column: before[p.id] for p in new.properties if p.id in before}
+        self.defaults = {p.column: p.default for p in new.properties if p.id not in before}
         """What rows have in properties that are added now."""
 
     def column(self, name: str) -> str:
@@ -75,7 +75,7 @@ def _check(
 ) -> None:
     constraint = step.constraint
     if isinstance(constraint, Range | Check):
-        column = names.column(constraint.property)
+        column = names.column(property_column(constraint.property))
         for batch in store.tables.scan(table, columns=["id", column]):
             values = pa.chunked_array([batch.column(column)])
             for finding in _value_findings(constraint, values):
@@ -115,7 +115,7 @@ def _check_unique(
 ) -> None:
     """Rows that share a tuple; a tuple with a null in it is exempt, and every row shares a default that is added."""
     columns = [names.column(name) for name in properties if name not in names.defaults]
-    # No property can have a name that starts with two underscores.
+    # No column is called so: a property's begins with two underscores only where its name is one of our own columns.
     listed = "".join(f", {_quoted(column)}" for column in columns)
     present = " and ".join(f"{_quoted(column)} is not null" for column in columns) or "true"
     grouped = f"group by {listed[2:]}" if columns else ""
@@ -125,8 +125,9 @@ def _check_unique(
     )
     for row in _relational(store, table, ["id", *columns], query):
         values = [names.defaults[name] if name in names.defaults else row[names.column(name)] for name in properties]
-        message = messages.not_unique(tuple(properties), values, row["__first"])
-        violation = Violation(Kind.UNIQUE, table_key, message, row_id=row["__last"], property=", ".join(properties))
+        titles = tuple(map(column_title, properties))
+        message = messages.not_unique(titles, values, row["__first"])
+        violation = Violation(Kind.UNIQUE, table_key, message, row_id=row["__last"], property=", ".join(titles))
         violations.add_many(Kind.UNIQUE, table_key, row["__count"] - 1, [violation])
 
 

@@ -23,7 +23,7 @@ def data_facts(store: GraphStore, snapshot: Snapshot, accepted: Catalog, desired
             continue
         for property_ in type_.properties:
             if property_.id not in kept:
-                values[property_.id] = store.tables.count(pinned(pin), filters.not_(filters.is_null(property_.name)))
+                values[property_.id] = store.tables.count(pinned(pin), filters.not_(filters.is_null(property_.column)))
     return DataFacts(rows, values)
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from omnigraph.ledger.layout import physical_schema
 from omnigraph.ledger.store import GraphStore
-from omnigraph.schema.catalog import GraphType, Property
+from omnigraph.schema.catalog import GraphType, Property, property_column
 from omnigraph.schema.migration_steps import (
     AddProperty,
     DropProperty,
@@ -23,7 +23,7 @@ from omnigraph.storage.values import StagedWrite, TableVersion
 
 @dataclass(slots=True)
 class ColumnChanges:
-    """What happens to the columns of one table. Names in `rename`, `drop` and `loosen` are those before the change."""
+    """What happens to the columns of one table. Those in `rename`, `drop` and `loosen` are from before it."""
 
     add: list[Property] = field(default_factory=list)
     rename: dict[str, str] = field(default_factory=dict)
@@ -37,16 +37,16 @@ class ColumnChanges:
 def column_changes(steps: Iterable[Step], old: GraphType, new: GraphType) -> ColumnChanges:
     """The changes of columns that the steps of one type ask for."""
     changes = ColumnChanges()
-    names_before = {p.id: p.name for p in old.properties}
+    columns_before = {p.id: p.column for p in old.properties}
     for step in steps:
         if isinstance(step, AddProperty):
             changes.add.append(new.by_name[step.property])
         elif isinstance(step, RenameProperty):
-            changes.rename[step.old_property] = step.property
+            changes.rename[property_column(step.old_property)] = property_column(step.property)
         elif isinstance(step, DropProperty):
-            changes.drop.append(step.property)
+            changes.drop.append(property_column(step.property))
         elif isinstance(step, UpdatePropertyMetadata) and "nullable" in step.changes:
-            changes.loosen.append(names_before[step.property_id])
+            changes.loosen.append(columns_before[step.property_id])
     return changes
 
 
@@ -58,13 +58,13 @@ def stage_columns(
     if not row_count:
         return store.tables.stage_overwrite(line, [], physical_schema(new))
     filled = [p for p in changes.add if p.has_default and p.default is not None]
-    empty = [fields[p.name] for p in changes.add if p not in filled]
+    empty = [fields[p.column] for p in changes.add if p not in filled]
     loosen = dict.fromkeys(changes.loosen, True)
     if not filled:
         return store.tables.stage_columns(line, add=empty, rename=changes.rename, drop=changes.drop, nullable=loosen)
     return store.tables.stage_filled_columns(
         line,
-        _defaults([fields[p.name] for p in filled], filled),
+        _defaults([fields[p.column] for p in filled], filled),
         read=["id"],
         add=empty,
         rename=changes.rename,

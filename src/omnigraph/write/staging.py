@@ -20,10 +20,12 @@ from omnigraph.query import ir
 from omnigraph.query.evaluate import matching_rows
 from omnigraph.query.predicates import bound, leaves
 from omnigraph.schema.catalog import Catalog, GraphType
+from omnigraph.schema.given_ids import own_forms
 from omnigraph.storage.pushdown import split
 from omnigraph.write.columns import empty_rows, working_schema
 from omnigraph.write.committed import CommittedRows
-from omnigraph.write.key_lookup import ids_by_key
+from omnigraph.write.key_lookup import ids_by_key, with_normal_ids
+from omnigraph.write.load_keys import keys_of
 from omnigraph.write.overlay import changed_rows, collapse, overlay
 from omnigraph.write.rows import Rows
 from omnigraph.write.validate.changes import TableChange, key_columns, no_ids, one_array
@@ -41,6 +43,15 @@ class PendingTable:
     touched: set[str] = field(default_factory=set)
 
 
+@dataclass
+class _Origins:
+    """Where rows of a table came from when they were given as a list: by id the record, by column reported cells."""
+
+    source: str | None
+    records: dict[str, int] = field(default_factory=dict)
+    failed: dict[str, set[str]] = field(default_factory=dict)
+
+
 class MutationStaging:
     """The pending state of a write over one snapshot."""
 
@@ -50,6 +61,7 @@ class MutationStaging:
         self._tables: dict[str, PendingTable] = {}
         self._before: dict[str, pa.Table] = {}
         self._places: dict[str, list[pa.Table]] = {}
+        self._origins: dict[str, _Origins] = {}
 
     def type(self, table_key: str) -> GraphType:
         """The type behind a table key that the compiler has let through."""
@@ -68,7 +80,7 @@ class MutationStaging:
     ) -> pa.Table:
         """The whole rows for which a predicate is true."""
         schema = working_schema(self.type(table_key))
-        predicate = bound(predicate, params, now)
+        predicate = self._bound(table_key, predicate, params, now)
         pushed, _ = split(predicate)
         if pushed is None or any(pa.types.is_nested(f.type) or pa.types.is_large_binary(f.type) for f in schema):
             # Many rows may come back, or large ones: find out which are meant before they are read whole.
@@ -81,10 +93,14 @@ class MutationStaging:
         self, table_key: str, predicate: ir.Expr, params: Mapping[str, Any], now: datetime.datetime
     ) -> pa.Array:
         """The ids of the rows for which a predicate is true; only what it looks at is read."""
-        return self._matching_ids(table_key, bound(predicate, params, now))
+        return self._matching_ids(table_key, self._bound(table_key, predicate, params, now))
+
+    def _bound(self, table_key: str, predicate: ir.Expr, params: Mapping[str, Any], now: datetime.datetime) -> ir.Expr:
+        """A predicate without parameters, with ids as they are stored."""
+        return with_normal_ids(own_forms(self.catalog, self.type(table_key)), bound(predicate, params, now))
 
     def _matching_ids(self, table_key: str, predicate: ir.Expr) -> pa.Array:
-        wanted = {leaf.name for leaf in leaves(predicate) if isinstance(leaf, ir.Prop)} | {"id"}
+        wanted = {leaf.column for leaf in leaves(predicate) if isinstance(leaf, ir.Prop)} | {"id"}
         names = [name for name in working_schema(self.type(table_key)).names if name in wanted]
         return one_array(self._evaluated(table_key, predicate, names)["id"])
 
@@ -100,19 +116,19 @@ class MutationStaging:
             self._note_places(table_key, committed)
             committed = _in_working_types(self._not_pending(committed, pending), pending.rows.schema)
             rows = pa.concat_tables([committed, rows])
-        columns = {(ir.THIS, name): rows[name] for name in rows.column_names}
-        return rows.filter(matching_rows(predicate, columns, {}, _NO_TIME, rows.num_rows))
+        return rows.filter(matching_rows(predicate, lambda leaf: rows[leaf.column], {}, _NO_TIME, rows.num_rows))
 
     def upsert(self, rows: Rows, *, known_new: bool = False) -> None:
         """Merge rows by id into what is there, pending or committed; ids that are nowhere become new rows."""
         type_ = self.type(rows.table_key)
+        self._note_origins(rows)
         rows = collapse(type_, rows)
         existing = empty_rows(type_) if known_new else self.rows_by_id(rows.table_key, one_array(rows.table["id"]))
         merged, match = overlay(type_, existing, rows)
         touched = (
             None
             if bool((match < 0).any())
-            else {name for name in type_.by_name if name not in rows.mentioned or pc.any(rows.mentioned[name]).as_py()}
+            else {c for c in type_.by_column if c not in rows.mentioned or pc.any(rows.mentioned[c]).as_py()}
         )
         self.replace(rows.table_key, merged.table, touched)
 
@@ -184,12 +200,45 @@ class MutationStaging:
         """A pending table as the cross-row rules see it."""
         type_ = self.type(table_key)
         everything = set(working_schema(type_).names)
+        keys = pending.rows.select(list(key_columns(type_)))
+        if table_key in self._origins:
+            keys = keys_of(type_, self.rows_to_check(table_key, pending))
         return TableChange(
-            pending.rows.select(list(key_columns(type_))),
+            keys,
             pending.deleted,
             touched=None if pending.touched >= everything else frozenset(pending.touched),
             known_new=self.is_new(table_key, one_array(pending.rows["id"])),
         )
+
+    def rows_to_check(self, table_key: str, pending: PendingTable) -> Rows:
+        """Pending rows, with their places in a list of rows and the cells that were reported when it was read."""
+        origins = self._origins.get(table_key)
+        if origins is None:
+            return Rows(table_key, pending.rows)
+        ids = pending.rows["id"].to_pylist()
+        records = pa.array([origins.records.get(id_) for id_ in ids], pa.int64())
+        failed = {
+            name: frozenset(row for row, id_ in enumerate(ids) if id_ in cells)
+            for name, cells in origins.failed.items()
+        }
+        return Rows(table_key, pending.rows, origins.source, records, failed=failed)
+
+    def new_ids(self, table_key: str, pending: PendingTable) -> list[str]:
+        """The ids of pending rows that are not committed."""
+        ids, before = one_array(pending.rows["id"]), self._before.get(table_key)
+        if before is not None:
+            ids = ids.filter(pc.invert(pc.is_in(ids, value_set=one_array(before["id"]))))
+        found: list[str] = ids.to_pylist()
+        return found
+
+    def _note_origins(self, rows: Rows) -> None:
+        if rows.records is None:
+            return
+        noted = self._origins.setdefault(rows.table_key, _Origins(rows.source))
+        ids = rows.table["id"].to_pylist()
+        noted.records.update(zip(ids, rows.records.to_pylist()))
+        for name, cells in rows.failed.items():
+            noted.failed.setdefault(name, set()).update(ids[row] for row in cells)
 
     def _really_changed(self, table_key: str, rows: pa.Table) -> pa.Table:
         before = self._before.get(table_key)

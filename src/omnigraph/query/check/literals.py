@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import datetime
-import struct
 from typing import Any
 
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.query import ir
 from omnigraph.query.typing import BOOL, DATE, DATETIME, F64, I64, STRING, U64
+from omnigraph.schema.floats import NoFloat, as_float
 from omnigraph.schema.types import (
     FLOATS,
     INTEGERS,
@@ -134,14 +134,9 @@ def _integer(value: int | float, scalar: Scalar) -> int:
 
 def _float(value: int | float, scalar: Scalar) -> float:
     try:
-        narrowed = float(value)
-        if scalar is Scalar.F32:
-            narrowed = struct.unpack("<f", struct.pack("<f", narrowed))[0]
-    except OverflowError:
-        raise Misfit(f"{_number(value)} does not fit {scalar.value}") from None
-    if isinstance(value, int) and int(narrowed) != value:
-        raise Misfit(f"{value} cannot be written exactly as {scalar.value}")
-    return narrowed
+        return as_float(value, scalar)
+    except NoFloat as problem:
+        raise Misfit(f"{_number(value)} does not fit {scalar.value}: {problem}") from None
 
 
 def _number(value: int | float) -> str:

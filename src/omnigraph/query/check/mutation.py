@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from omnigraph.diagnostics import Span, did_you_mean
 from omnigraph.query import codes, ir
@@ -16,7 +17,7 @@ from omnigraph.query.ir.walk import variables_of
 from omnigraph.query.text import syntax
 from omnigraph.query.text.print import expression_text
 from omnigraph.query.typing import BLOB, BOOL, F64, STRING, arithmetic_type, type_of
-from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType
+from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType, column_titles
 from omnigraph.schema.types import (
     EntityType,
     EnumType,
@@ -151,7 +152,7 @@ def _insert(statement: syntax.Insert, table: GraphType, scope: Scope) -> ir.Stat
         name = item.name.text
         if _duplicate(item, given, scope):
             continue
-        if isinstance(table, EdgeType) and name in _ENDS and name not in table.by_name:
+        if isinstance(table, EdgeType) and name in _ENDS:
             ends[name] = _end(item, table, scope)
         elif name == "id" and name not in table.by_name:
             row_id = _row_id(item, table, scope)
@@ -170,12 +171,12 @@ def _insert(statement: syntax.Insert, table: GraphType, scope: Scope) -> ir.Stat
 
 
 def _end(item: syntax.PropertyValue, table: EdgeType, scope: Scope) -> ir.Expr | None:
-    """An end of an edge: a node's id, or a node variable of the match."""
+    """An end of an edge: a node's id, the value of its key, or a node variable of the match."""
     written = item.value
     bound = scope.variables.get(written.name) if isinstance(written, syntax.Variable) else None
-    if bound is None or bound.tables is None:
-        return _assigned(item, STRING, False, scope)
     wanted = table.source if item.name.text == "from" else table.target
+    if bound is None or bound.tables is None:
+        return _id_or_key(item, wanted, scope)
     if bound.tables != (f"node:{wanted}",):
         found = EntityType(bound.table_key or "")
         message = f"`{item.name.text}` of {table.name} is a {wanted}, and this is a {found}"
@@ -184,9 +185,37 @@ def _end(item: syntax.PropertyValue, table: EdgeType, scope: Scope) -> ir.Expr |
     return ir.Prop(bound.name, "id", STRING, bound.nullable)
 
 
+def _id_or_key(item: syntax.PropertyValue, node: str, scope: Scope) -> ir.Expr | None:
+    """An id, or the value of a node's key: for a key of several properties a list of them."""
+    found = scope.catalog.node(node)
+    key = [found.by_column[column].type for column in found.key] if found is not None else []
+    value = ExpressionChecker(scope, Place.ASSIGNED).value(item.value)
+    if isinstance(value, ir.Literal):
+        if value.value is not None and (_is_id(value.value) or _fits(value.value, key)):
+            return value
+    elif value is not None and type_of(value) in (STRING, *(key if len(key) == 1 else ())):
+        return value
+    return None if value is None else _assigned(item, STRING, False, scope)
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def _fits(value: Any, key: Sequence[PropertyType]) -> bool:
+    """Whether a literal is a value of the key: a single one, or a list with one for each property."""
+    values = value if isinstance(value, tuple) else (value,)
+    if len(values) != len(key) or isinstance(value, tuple) != (len(key) > 1):
+        return False
+    try:
+        return all(isinstance(each, str) or typed(each, type_) for each, type_ in zip(values, key))
+    except Misfit:
+        return False
+
+
 def _row_id(item: syntax.PropertyValue, table: GraphType, scope: Scope) -> ir.Expr | None:
     if table.key:
-        message = f"the id of a {table.name} is derived from its key ({', '.join(table.key)})"
+        message = f"the id of a {table.name} is derived from its key ({column_titles(table.key)})"
         scope.problems.add(codes.FIXED_PROPERTY, message, item.name.span, "leave `id` out")
         return None
     return _assigned(item, STRING, False, scope)
@@ -231,7 +260,8 @@ def _update(statement: syntax.Update, target: _Target, scope: Scope) -> ir.State
 def _is_fixed(item: syntax.PropertyValue, table: GraphType, scope: Scope) -> bool:
     """Keys, ids and ends make a row what it is: they do not change."""
     name = item.name.text
-    if name in table.key:
+    declared = table.by_name.get(name)
+    if declared is not None and declared.column in table.key:
         message = f"`{name}` is part of the key of {table.name} and cannot be updated"
     elif name in {"id", "@id"} and name not in table.by_name:
         message = f"the id of a {table.name} cannot be updated"

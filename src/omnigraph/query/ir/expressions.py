@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import Any
 
 from omnigraph.query.ir.search import Bm25, Nearest, Rrf, TextMatch
+from omnigraph.schema.catalog import property_column
 from omnigraph.schema.types import ValueType
 
 THIS = "@"
@@ -118,6 +119,11 @@ class Prop:
     type: ValueType
     nullable: bool = False
     declared: bool = False
+
+    @property
+    def column(self) -> str:
+        """The column of the type's table that holds it."""
+        return property_column(self.name) if self.declared else self.name
 
 
 @dataclass(frozen=True, slots=True)

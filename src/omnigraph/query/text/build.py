@@ -12,6 +12,7 @@ from omnigraph.diagnostics import Diagnostic, Span
 from omnigraph.query.text import syntax
 from omnigraph.query.text.syntax import LiteralKind
 from omnigraph.query.text.tokens import span_of
+from omnigraph.schema.floats import Underflow, parse_float
 from omnigraph.schema.literals import BadEscape, decode_string
 
 MAX_LIST_ITEMS = 100_000
@@ -59,9 +60,11 @@ class SyntaxBuilder(Transformer[Any, Any]):
         return syntax.Literal(_integer(token), LiteralKind.INTEGER, token.value, span_of(token))
 
     def float(self, token: Token) -> syntax.Literal:
-        value = float(token.value)
+        value = parse_float(token.value)
         if math.isinf(value):
             raise SyntaxProblem("the number is too large for a float", span_of(token))
+        if isinstance(value, Underflow):
+            raise SyntaxProblem("the number is too small for a float: it would become 0", span_of(token))
         return syntax.Literal(value, LiteralKind.FLOAT, token.value, span_of(token))
 
     def boolean(self, token: Token) -> syntax.Literal:

@@ -123,7 +123,11 @@ def by_identity(catalog: Catalog, table_key: str, predicate: ir.Expr) -> ir.Expr
         case _:
             return predicate
     graph_type = catalog.table(table_key)
-    if not isinstance(graph_type, NodeType) or graph_type.key != (prop.name,) or not isinstance(prop.type, ScalarType):
+    if (
+        not isinstance(graph_type, NodeType)
+        or graph_type.key != (prop.column,)
+        or not isinstance(prop.type, ScalarType)
+    ):
         return predicate
     text = None
     if prop.type.scalar is Scalar.STRING and isinstance(value, str):

@@ -29,9 +29,9 @@ def _fetch_together(run: Run, frame: Frame, columns: tuple[ir.Column, ...]) -> N
     wanted: dict[str, list[str]] = {}
     for column in columns:
         if isinstance(column.expr, ir.Prop):
-            wanted.setdefault(column.expr.var, []).append(column.expr.name)
+            wanted.setdefault(column.expr.var, []).append(column.expr.column)
         elif isinstance(column.expr, ir.Entity) and isinstance(column.type, EntityType):
-            names = [p.name for p in shown_properties(run.catalog, column.type.table_key)]
+            names = [p.column for p in shown_properties(run.catalog, column.type.table_key)]
             wanted.setdefault(column.expr.var, []).extend(names)
     for var, names in wanted.items():
         codes = frame.bindings[var]
@@ -56,7 +56,7 @@ def _column(run: Run, frame: Frame, column: ir.Column) -> pa.Array:
 def entities(run: Run, type_: EntityType, tables: tuple[str, ...], codes: Codes) -> pa.StructArray:
     """Entities as structs of `@id`, where there are several types `@type`, and their properties; null for none."""
     struct = result_type(type_, run.catalog)
-    names = [p.name for p in shown_properties(run.catalog, type_.table_key)]
+    names = [p.column for p in shown_properties(run.catalog, type_.table_key)]
 
     def made(present: Codes) -> list[pa.Array]:
         space = run.entities(tables)

@@ -120,7 +120,7 @@ def _asks_for_one(step: ScanStep, table_key: str, catalog: Catalog) -> bool:
         isinstance(predicate, ir.Compare)
         and predicate.op is ir.CompareOp.EQ
         and any(
-            isinstance(side, ir.Prop) and is_identity(catalog, table_key, side.name)
+            isinstance(side, ir.Prop) and is_identity(catalog, table_key, side.column)
             for side in (predicate.left, predicate.right)
         )
         for predicate in step.filters

@@ -66,7 +66,7 @@ def _early(plan: Plan) -> Iterator[ir.Expr]:
 def _note(expr: ir.Expr, found: dict[str, set[str]], catalog: Catalog) -> None:
     for leaf in leaves(expr):
         if isinstance(leaf, ir.Prop):
-            found.setdefault(leaf.var, set()).add(leaf.name)
+            found.setdefault(leaf.var, set()).add(leaf.column)
     if isinstance(expr, ir.Entity) and isinstance(expr.type, EntityType):
-        names = {p.name for p in shown_properties(catalog, expr.type.table_key)}
+        names = {p.column for p in shown_properties(catalog, expr.type.table_key)}
         found.setdefault(expr.var, set()).update(names)

@@ -85,10 +85,10 @@ class Statistics:
         if not isinstance(operand, ir.Prop):
             return 0.0
         rows = max(self.rows(table_key), 1)
-        if is_identity(self.catalog, table_key, operand.name):
+        if is_identity(self.catalog, table_key, operand.column):
             return 1 / rows
         graph_type = self.catalog.table(table_key)
-        known = graph_type.by_name.get(operand.name) if graph_type is not None else None
+        known = graph_type.by_column.get(operand.column) if graph_type is not None else None
         if known is None:
             return EQUALITY
         if isinstance(known.type, EnumType):
@@ -99,7 +99,7 @@ class Statistics:
 
 
 def is_identity(catalog: Catalog, table_key: str, name: str) -> bool:
-    """Whether at most one row has a given value of this property."""
+    """Whether at most one row has a given value in this column."""
     graph_type = catalog.table(table_key)
     if name == "id":
         return True

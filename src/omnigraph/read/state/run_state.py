@@ -125,7 +125,7 @@ class Run:
         props = [leaf for leaf in dict.fromkeys(leaves(expr)) if isinstance(leaf, ir.Prop | ir.Entity | ir.TextMatch)]
         plain = [leaf for leaf in props if isinstance(leaf, ir.Prop)]
         space = self.space(table_key)
-        found = dict(zip(plain, space.columns(codes, [prop.name for prop in plain]), strict=True)) if plain else {}
+        found = dict(zip(plain, space.columns(codes, [prop.column for prop in plain]), strict=True)) if plain else {}
         columns: dict[ir.Expr, pa.Array] = dict(found.items())
         for leaf in props:
             if isinstance(leaf, ir.Entity):
@@ -161,7 +161,7 @@ class Run:
                 case _:
                     pass
         for var, props in wanted.items():
-            values = self.values(self.variables[var], frame.bindings[var], [prop.name for prop in props])
+            values = self.values(self.variables[var], frame.bindings[var], [prop.column for prop in props])
             columns.update(zip(props, values, strict=True))
         self.memory.expect("the values of properties", sum(column.nbytes for column in columns.values()))
         return columns
@@ -189,7 +189,7 @@ def id_property(catalog: Catalog, table_key: str) -> str | None:
     if not isinstance(node_type, NodeType) or len(node_type.key) != 1:
         return None
     name = node_type.key[0]
-    return name if is_text(node_type.by_name[name].type) else None
+    return name if is_text(node_type.by_column[name].type) else None
 
 
 def path_part(path: pa.StructArray, part: ir.PathPart) -> pa.Array:

@@ -324,8 +324,8 @@ def variable_of(predicate: ir.Expr) -> str:
 def identity_of(predicate: ir.Expr) -> str | None:
     """The id that `id = "…"` asks for, when that is the whole predicate."""
     match predicate:
-        case ir.Compare(op=ir.CompareOp.EQ, left=ir.Prop(name="id"), right=ir.Literal(value=str(text))):
+        case ir.Compare(op=ir.CompareOp.EQ, left=ir.Prop(name="id", declared=False), right=ir.Literal(value=str(text))):
             return text
-        case ir.Compare(op=ir.CompareOp.EQ, left=ir.Literal(value=str(text)), right=ir.Prop(name="id")):
+        case ir.Compare(op=ir.CompareOp.EQ, left=ir.Literal(value=str(text)), right=ir.Prop(name="id", declared=False)):
             return text
     return None

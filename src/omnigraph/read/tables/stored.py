@@ -45,7 +45,7 @@ class StoredTables:
         wanted = list(dict.fromkeys(columns))
         if residual is None:
             return self._tables.scan_table(self._version(table_key), columns=wanted, filter=pushed)
-        names = {leaf.name for leaf in leaves(residual) if isinstance(leaf, ir.Prop)}
+        names = {leaf.column for leaf in leaves(residual) if isinstance(leaf, ir.Prop)}
         read = [*wanted, *sorted(names - set(wanted))]
         table = self._tables.scan_table(self._version(table_key), columns=read, filter=pushed)
         return table.filter(holds(residual, table.num_rows, table.column)).select(wanted)

@@ -26,8 +26,8 @@ def evaluate(expr: ir.Expr, length: int, column: Callable[[ir.Prop | ir.ColumnRe
 
 
 def holds(predicate: ir.Expr, length: int, column: Callable[[str], Any]) -> pa.Array:
-    """For each row whether a predicate over one entity is true; its columns are found by their names."""
-    return meaning.matching_rows(predicate, lambda leaf: column(leaf.name), {}, _NO_TIME, length)
+    """For each row whether a predicate over one entity is true; its columns are found by what they are called."""
+    return meaning.matching_rows(predicate, lambda leaf: column(leaf.column), {}, _NO_TIME, length)
 
 
 def true_mask(values: pa.Array) -> Mask:
@@ -43,5 +43,5 @@ def conjunction(predicates: Sequence[ir.Expr]) -> ir.Expr | None:
 
 
 def properties_of(expr: ir.Expr, var: str) -> frozenset[str]:
-    """The properties of one variable that an expression reads as plain values."""
-    return frozenset(leaf.name for leaf in leaves(expr) if isinstance(leaf, ir.Prop) and leaf.var == var)
+    """The columns of one variable that an expression reads as plain values."""
+    return frozenset(leaf.column for leaf in leaves(expr) if isinstance(leaf, ir.Prop) and leaf.var == var)

@@ -6,8 +6,10 @@ a column of another type is converted only where every value stays what it is, a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -16,39 +18,45 @@ import pyarrow.compute as pc
 
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, Violation
-from omnigraph.schema.catalog import EdgeType, GraphType
+from omnigraph.schema.catalog import EdgeType, GraphType, column_title
+from omnigraph.schema.floats import parse_float
+from omnigraph.schema.given_ids import IdForm
+from omnigraph.schema.literals import EPOCH_DATE
 from omnigraph.schema.types import EnumType, PropertyType, Scalar, ScalarType, VectorType
-from omnigraph.write.columns import working_schema
+from omnigraph.write.columns import ENDS, own_column, working_schema
+from omnigraph.write.decode.json_text import bounded_integer
 from omnigraph.write.decode.values import BadValue, WrongDimension, to_id, to_value
+from omnigraph.write.identity import normal_ids
 from omnigraph.write.rows import Rows
 from omnigraph.write.validate import messages
 from omnigraph.write.validate.collector import Kind, ViolationCollector
 
+DAY = 86_400_000_000
+"""Microseconds."""
+
 
 @dataclass(frozen=True)
 class ColumnMapping:
-    """Which column of a source is which property of which type. `src` and `dst` name the ends of edges."""
+    """Which column of a source is which property of which type. `src` and `dst` name the ends of edges.
+
+    `forms` says how ids of the type and of its ends are taken.
+    """
 
     type: GraphType
+    forms: Mapping[str, IdForm]
     src: str | None = None
     dst: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
 
     def resolve(self, names: Sequence[str]) -> dict[str, str]:
-        """Property (or `id`, `src`, `dst`) to column. Raises BadRequest for columns that mean nothing."""
-        wanted = working_schema(self.type).names
+        """Column of the table to column of the source. Raises BadRequest for columns that mean nothing."""
         found: dict[str, str] = {}
+        meant = {name: self.columns.get(name, name) for name in names}
         for name in names:
-            found_target = self.columns.get(name) or self._end(name, names) or name
-            if found_target not in wanted:
-                hint = did_you_mean(found_target, wanted)
-                raise BadRequest(
-                    f"the column `{name}` is no property of {self.type.name}"
-                    + (f"; {hint}" if hint else "; map it to one, or leave it out")
-                )
-            if found_target in found:
-                raise BadRequest(f"the columns `{found[found_target]}` and `{name}` are both `{found_target}`")
-            found[found_target] = name
+            target = self._target(name, meant)
+            if target in found:
+                raise BadRequest(f"the columns `{found[target]}` and `{name}` are both `{column_title(target)}`")
+            found[target] = name
         missing = [end for end in ("src", "dst") if isinstance(self.type, EdgeType) and end not in found]
         if missing:
             raise BadRequest(
@@ -60,13 +68,19 @@ class ColumnMapping:
             raise BadRequest(f"the mapping names the column `{unknown[0]}`, which is not there")
         return found
 
-    def _end(self, name: str, names: Sequence[str]) -> str | None:
-        if not isinstance(self.type, EdgeType):
-            return None
-        for end, given, common in (("src", self.src, "from"), ("dst", self.dst, "to")):
-            if name == given or (given is None and name == common and end not in names):
-                return end
-        return None
+    def _target(self, name: str, meant: Mapping[str, str]) -> str:
+        own = own_column(self.type, meant[name], set(meant.values()), self.src, self.dst)
+        if own is not None:
+            return own
+        property_ = self.type.by_name.get(meant[name])
+        if property_ is None:
+            ends = ENDS if isinstance(self.type, EdgeType) else ()
+            hint = did_you_mean(meant[name], [*self.type.by_name, "id", *ends])
+            raise BadRequest(
+                f"the column `{name}` is no property of {self.type.name}"
+                + (f"; {hint}" if hint else "; map it to one, or leave it out")
+            )
+        return property_.column
 
 
 def decode_frames(
@@ -106,12 +120,15 @@ def decode_frame(
     for target in schema:
         if target.name not in found:
             arrays.append(pa.nulls(table.num_rows, target.type))
-            if target.name in type_.by_name:
+            if target.name in type_.by_column:
                 mentioned[target.name] = pa.repeat(pa.scalar(False), table.num_rows)
             continue
         column = table[found[target.name]]
-        property_type = type_.by_name[target.name].type if target.name in type_.by_name else None
-        array, problems = _column(property_type, column, target.type, text_values)
+        property_type = type_.by_column[target.name].type if target.name in type_.by_column else None
+        if property_type is None:
+            array, problems = _id_column(mapping.forms[target.name], column)
+        else:
+            array, problems = _column(property_type, column, target.type, text_values)
         arrays.append(array)
         if problems:
             failed[target.name] = frozenset(problems)
@@ -124,12 +141,37 @@ def decode_frame(
 Problems = dict[int, BadValue]
 
 
+def _id_column(form: IdForm, column: pa.ChunkedArray) -> tuple[Any, Problems]:
+    """A column of ids, and the values that are none."""
+    column = _plain(column)
+    if pa.types.is_null(column.type):
+        return pa.nulls(len(column), pa.string()), {}
+    if pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):
+        column = column.cast(pa.string())
+    if pa.types.is_string(column.type):
+        return normal_ids(form, column), {}
+    if pa.types.is_integer(column.type) and form.takes_any_text:
+        return column.cast(pa.string()), {}
+    values: list[Any] = []
+    problems: Problems = {}
+    for row, scalar in enumerate(column):
+        try:
+            values.append(to_id(form, _python_value(scalar)))
+        except BadValue as problem:
+            values.append(None)
+            problems[row] = problem
+    return pa.array(values, pa.string()), problems
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.cast(column, column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
 def _column(
-    type_: PropertyType | None, column: pa.ChunkedArray, stored: pa.DataType, text_values: bool
+    type_: PropertyType, column: pa.ChunkedArray, stored: pa.DataType, text_values: bool
 ) -> tuple[Any, Problems]:
     """A column in the stored type, and the values that are not of it."""
-    if pa.types.is_dictionary(column.type):
-        column = pc.cast(column, column.type.value_type)
+    column = _plain(column)
     if text_values:
         return _from_text(type_, column, stored)
     fast = _same_values(type_, column, stored)
@@ -137,40 +179,74 @@ def _column(
         return fast, {}
     values: list[Any] = []
     problems: Problems = {}
-    for row, value in enumerate(column.to_pylist()):
+    for row, scalar in enumerate(column):
         try:
-            values.append(to_id(value) if type_ is None else to_value(type_, value))
+            value = _python_value(scalar)
+            values.append(to_value(type_, value))
         except BadValue as problem:
             values.append(None)
             problems[row] = problem
     return pa.array(values, stored), problems
 
 
-def _same_values(type_: PropertyType | None, column: pa.ChunkedArray, stored: pa.DataType) -> Any | None:
+def _python_value(scalar: pa.Scalar) -> Any:
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        raise BadValue("it lies outside the years 1 to 9999") from None
+
+
+def _same_values(type_: PropertyType, column: pa.ChunkedArray, stored: pa.DataType) -> Any | None:
     """The column converted as a whole, when that changes no value; None when each value has to be looked at."""
     given = column.type
     if given == stored:
-        return column
+        return column if _in_calendar(column) else None
     if pa.types.is_null(given):
         return pa.nulls(len(column), stored)
     if pa.types.is_string(stored):
         if pa.types.is_large_string(given) or pa.types.is_string_view(given):
             return column.cast(stored)
-        return column.cast(stored) if type_ is None and pa.types.is_integer(given) else None
-    both_numbers = _is_number(given) and _is_number(stored)
-    narrow_float = pa.types.is_floating(given) and stored == pa.float32()
+        return None
+    if pa.types.is_floating(given) and stored == pa.float32():
+        return _narrowed(column)
     whole = pa.types.is_integer(given) or pa.types.is_floating(stored)
-    if (both_numbers and whole and not narrow_float) or (
-        pa.types.is_timestamp(given) and pa.types.is_timestamp(stored)
-    ):
-        if pa.types.is_timestamp(given) and given.tz is None:
-            return None
+    if _is_number(given) and _is_number(stored) and whole:
         return _cast_or_none(column, stored)
+    if pa.types.is_timestamp(given) and pa.types.is_timestamp(stored) and given.tz is not None:
+        moments = _cast_or_none(column, stored)
+        return moments if moments is not None and _in_calendar(moments) else None
     if pa.types.is_binary(given) and pa.types.is_large_binary(stored):
         return column.cast(stored)
     if isinstance(type_, VectorType) and pa.types.is_fixed_size_list(given) and given.list_size == type_.dim:
         return _cast_or_none(column, stored) if pa.types.is_float32(given.value_type) else None
     return None
+
+
+_FIRST_DAY, _LAST_DAY = (day.toordinal() - EPOCH_DATE.toordinal() for day in (date.min, date.max))
+
+
+def _in_calendar(column: pa.ChunkedArray) -> bool:
+    """Whether dates and times lie in the years 1 to 9999, as all others do. Other columns have no calendar."""
+    if pa.types.is_list(column.type):
+        column = pc.list_flatten(column)
+    if pa.types.is_date32(column.type):
+        numbers, low, high = column.cast(pa.int32()), _FIRST_DAY, _LAST_DAY
+    elif pa.types.is_timestamp(column.type):
+        numbers, low, high = column.cast(pa.int64()), _FIRST_DAY * DAY, (_LAST_DAY + 1) * DAY - 1
+    else:
+        return True
+    bounds = pc.min_max(numbers)
+    return not bounds["min"].is_valid or (low <= bounds["min"].as_py() and bounds["max"].as_py() <= high)
+
+
+def _narrowed(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Numbers as the nearest 32-bit floats; None when one of them has none."""
+    narrow = column.cast(pa.float32())
+    lost = pc.or_(
+        pc.and_(pc.is_finite(column), pc.invert(pc.is_finite(narrow))),
+        pc.and_(pc.not_equal(column, pa.scalar(0, column.type)), pc.equal(narrow, pa.scalar(0, pa.float32()))),
+    )
+    return None if pc.any(lost).as_py() else narrow
 
 
 def _is_number(type_: pa.DataType) -> bool:
@@ -184,7 +260,7 @@ def _cast_or_none(column: pa.ChunkedArray, stored: pa.DataType) -> Any | None:
         return None
 
 
-def _from_text(type_: PropertyType | None, column: pa.ChunkedArray, stored: pa.DataType) -> tuple[Any, Problems]:
+def _from_text(type_: PropertyType, column: pa.ChunkedArray, stored: pa.DataType) -> tuple[Any, Problems]:
     """A column of CSV text in the stored type."""
     if pa.types.is_string(stored):
         return column, {}
@@ -195,14 +271,14 @@ def _from_text(type_: PropertyType | None, column: pa.ChunkedArray, stored: pa.D
     problems: Problems = {}
     for row, text in enumerate(column.to_pylist()):
         try:
-            values.append(None if text is None else to_value(type_, _parsed(type_, text)))  # type: ignore[arg-type]
+            values.append(None if text is None else to_value(type_, _parsed(type_, text)))
         except BadValue as problem:
             values.append(None)
             problems[row] = problem
     return pa.array(values, stored), problems
 
 
-def _numbers_from_text(type_: PropertyType | None, column: pa.ChunkedArray, stored: pa.DataType) -> Any | None:
+def _numbers_from_text(type_: PropertyType, column: pa.ChunkedArray, stored: pa.DataType) -> Any | None:
     if not pa.types.is_integer(stored):
         return None
     if not pc.all(pc.match_substring_regex(column, r"\A(?:0|-?[1-9][0-9]*)\z"), min_count=0).as_py():
@@ -210,14 +286,16 @@ def _numbers_from_text(type_: PropertyType | None, column: pa.ChunkedArray, stor
     return _cast_or_none(column, stored)
 
 
-def _parsed(type_: PropertyType | None, text: str) -> Any:
+def _parsed(type_: PropertyType, text: str) -> Any:
     """The JSON value that a cell of a CSV file stands for, by the type it is meant for."""
-    import json
-
     if isinstance(type_, EnumType) or (isinstance(type_, ScalarType) and type_.scalar in _WRITTEN_AS_TEXT):
         return text
     try:
-        return json.loads(text.lower() if type_ == ScalarType(Scalar.BOOL) else text)
+        return json.loads(
+            text.lower() if type_ == ScalarType(Scalar.BOOL) else text,
+            parse_int=bounded_integer,
+            parse_float=parse_float,
+        )
     except ValueError:
         return text
 
@@ -227,7 +305,7 @@ _WRITTEN_AS_TEXT = frozenset({Scalar.STRING, Scalar.DATE, Scalar.DATETIME, Scala
 
 def _report(
     type_: GraphType,
-    name: str,
+    target: str,
     property_type: PropertyType | None,
     column: pa.ChunkedArray,
     problems: Problems,
@@ -235,15 +313,23 @@ def _report(
     first_record: int,
     violations: ViolationCollector,
 ) -> None:
+    name = column_title(target)
     for row, problem in problems.items():
         if isinstance(problem, WrongDimension) and isinstance(property_type, VectorType):
             kind, text = Kind.VECTOR_DIMENSION, messages.vector_dimension(name, property_type.dim, problem.found)
         else:
-            expected = "text" if property_type is None else property_type
-            kind, text = Kind.WRONG_TYPE, messages.wrong_type(name, expected, column[row].as_py(), problem.why)
+            expected = "an id" if property_type is None else property_type
+            kind, text = Kind.WRONG_TYPE, messages.wrong_type(name, expected, _shown(column[row]), problem.why)
         violations.add(
             Violation(kind.value, type_.table_key, text, property=name, source=source, record=first_record + row)
         )
+
+
+def _shown(scalar: pa.Scalar) -> Any:
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):  # no date of Python's
+        return f"{scalar.value} as {scalar.type}" if hasattr(scalar, "value") else str(scalar.type)
 
 
 def _report_missing_end(

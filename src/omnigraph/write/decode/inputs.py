@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
@@ -15,7 +17,8 @@ import pyarrow.parquet
 
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, StorageError, StorageKind
-from omnigraph.schema.catalog import Catalog, EdgeType, GraphType
+from omnigraph.schema.catalog import Catalog, GraphType
+from omnigraph.schema.given_ids import own_forms
 from omnigraph.write.decode.blocks import LineTooLong, line_blocks
 from omnigraph.write.decode.files import InputFile, kept_file, named_files
 from omnigraph.write.decode.frames import ColumnMapping, decode_frames
@@ -32,6 +35,7 @@ from omnigraph.write.decode.sources import (
 from omnigraph.write.rows import Rows
 from omnigraph.write.validate.collector import ViolationCollector
 
+CSV_SUFFIXES = (".csv", ".tsv")
 ROWS_PER_BATCH = 65_536
 """Python rows and columns are decoded this many at a time."""
 
@@ -78,8 +82,13 @@ def find_graph_type(catalog: Catalog, options: InputOptions) -> GraphType:
     return found
 
 
+def column_mapping(catalog: Catalog, type_: GraphType, options: InputOptions) -> ColumnMapping:
+    """How columns are taken as rows of a type."""
+    return ColumnMapping(type_, own_forms(catalog, type_), options.src, options.dst, options.columns or {})
+
+
 def _mapping(catalog: Catalog, options: InputOptions) -> ColumnMapping:
-    return ColumnMapping(find_graph_type(catalog, options), options.src, options.dst, options.columns or {})
+    return column_mapping(catalog, find_graph_type(catalog, options), options)
 
 
 # --- files and bytes ---------------------------------------------------------------------------------------------
@@ -128,33 +137,62 @@ def _table_file(
 ) -> Iterator[Rows]:
     mapping = _mapping(catalog, options)
     try:
-        batches, is_text = _open_table(file)
+        names, batches, is_text = _open_table(file)
+        check_header(mapping, names, file)
         yield from decode_frames(mapping, batches, file.name, violations, text_values=is_text)
     except (pa.ArrowInvalid, pa.ArrowIOError) as error:
         raise BadRequest(f"{file.name} is not a readable {file.suffix.removeprefix('.')} file: {error}") from error
 
 
-def _open_table(file: InputFile) -> tuple[Iterable[pa.RecordBatch], bool]:
-    if file.suffix in (".csv", ".tsv"):
-        return read_csv(file.suffix, file.open), True
+def check_header(mapping: ColumnMapping, names: Sequence[str], file: InputFile) -> None:
+    """Refuse columns that mean nothing, also where no row follows them."""
+    try:
+        mapping.resolve(names)
+    except BadRequest as error:
+        first_line = " The first line of the file names its columns." if file.suffix in CSV_SUFFIXES else ""
+        raise BadRequest(f"{file.name}: {error.message}.{first_line}") from None
+
+
+def _open_table(file: InputFile) -> tuple[list[str], Iterable[pa.RecordBatch], bool]:
+    """The names of the columns, the rows, and whether every value is text."""
+    if file.suffix in CSV_SUFFIXES:
+        return csv_header(file), read_csv(file), True
     if file.suffix == ".parquet":
-        return pyarrow.parquet.ParquetFile(file.open_raw()).iter_batches(batch_size=ROWS_PER_BATCH), False
-    return _ipc(pa.memory_map(file.path) if file.bucket is None else file.open_raw()), False
+        parquet = pyarrow.parquet.ParquetFile(file.open_raw())
+        return parquet.schema_arrow.names, parquet.iter_batches(batch_size=ROWS_PER_BATCH), False
+    reader = pyarrow.ipc.open_file(pa.memory_map(file.path) if file.bucket is None else file.open_raw())
+    batches = (reader.get_batch(index) for index in range(reader.num_record_batches))
+    return reader.schema.names, batches, False
 
 
-def _ipc(source: Any) -> Iterator[pa.RecordBatch]:
-    reader = pyarrow.ipc.open_file(source)
-    for index in range(reader.num_record_batches):
-        yield reader.get_batch(index)
+def _csv_options(file: InputFile) -> pyarrow.csv.ParseOptions:
+    return pyarrow.csv.ParseOptions(delimiter="\t" if file.suffix == ".tsv" else ",", newlines_in_values=True)
 
 
-def read_csv(suffix: str, open_stream: Callable[[], Any]) -> Iterator[pa.RecordBatch]:
+def csv_header(file: InputFile) -> list[str]:
+    """The names in the first line."""
+    return _first_lines(file)[0]
+
+
+def _first_lines(file: InputFile) -> list[list[str]]:
+    """The first line and, if there is one, the second. Arrow's reader tells neither when no row follows."""
+    with io.TextIOWrapper(file.open(), "utf-8-sig", newline="") as text:
+        lines = csv.reader(text, delimiter=_csv_options(file).delimiter)
+        try:
+            first = list(islice((line for line in lines if line), 2))
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise BadRequest(f"{file.name}: the first lines cannot be read as text: {error}") from None
+    if not first:
+        raise BadRequest(f"{file.name} is empty: it has no line with the names of the columns")
+    return first
+
+
+def read_csv(file: InputFile) -> Iterator[pa.RecordBatch]:
     """Every column as text: what a cell means is decided by the property it is for, not guessed."""
-    delimiter = "\t" if suffix == ".tsv" else ","
-    parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    with open_stream() as stream:
-        header = pyarrow.csv.open_csv(stream, parse_options=parse).schema.names
-    with open_stream() as stream:
+    parse, (header, *rows) = _csv_options(file), _first_lines(file)
+    if not rows:
+        return
+    with file.open() as stream:
         yield from pyarrow.csv.open_csv(
             stream,
             parse_options=parse,
@@ -191,6 +229,8 @@ def _as_arrow(data: Any) -> pa.Table | pa.RecordBatchReader | None:
 def _arrow(table: pa.Table, options: InputOptions) -> Decode:
     def decode(catalog: Catalog, violations: ViolationCollector) -> Iterator[Rows]:
         mapping = _mapping(catalog, options)
+        if table.column_names or table.num_rows:
+            mapping.resolve(table.column_names)
         yield from decode_frames(mapping, table.to_batches(max_chunksize=ROWS_PER_BATCH), "<table>", violations)
 
     return decode
@@ -205,8 +245,8 @@ def _python_rows(rows: Iterable[Any], options: InputOptions) -> Decode:
                 continue
             type_ = find_graph_type(catalog, options)
             renamed = [(record, _renamed(row, options.columns)) for record, row in batch]
-            src, dst = _ends(type_, options, renamed)
-            yield decode_plain_rows(type_, renamed, "<rows>", violations, src=src, dst=dst)
+            ends = {"src": options.src, "dst": options.dst}
+            yield decode_plain_rows(catalog, type_, renamed, "<rows>", violations, **ends)
 
     return decode
 
@@ -215,13 +255,3 @@ def _renamed(row: Any, columns: Mapping[str, str] | None) -> Any:
     if not columns or not isinstance(row, Mapping):
         return row
     return {columns.get(name, name): value for name, value in row.items()}
-
-
-def _ends(type_: GraphType, options: InputOptions, rows: list[tuple[int, Any]]) -> tuple[str, str]:
-    """What the rows call the ends of an edge: as told, else `src` and `dst`, else `from` and `to`."""
-    if not isinstance(type_, EdgeType):
-        return "src", "dst"
-    first = next((row for _, row in rows if isinstance(row, Mapping)), {})
-    src = options.src or ("src" if "src" in first else "from")
-    dst = options.dst or ("dst" if "dst" in first else "to")
-    return src, dst

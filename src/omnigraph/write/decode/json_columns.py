@@ -17,6 +17,7 @@ from omnigraph.schema.types import EnumType, ListType, PropertyType, Scalar, Sca
 
 _LARGE_INTEGERS = frozenset({Scalar.I64, Scalar.U64})
 _LARGEST_F32 = 3.4028234663852886e38
+_HALF_OF_SMALLEST_F32 = 2.0**-150
 
 
 class NotPlain(Exception):
@@ -57,13 +58,13 @@ def variants(type_: GraphType, preferred: Variant | None) -> Iterator[Variant]:
 @lru_cache(maxsize=512)
 def json_schema(type_: GraphType, variant: Variant) -> pa.Schema:
     """What Arrow is to expect of a record of this type."""
-    fields = [pa.field("id", pa.string())]
+    fields = [] if "id" in type_.by_name else [pa.field("id", pa.string())]
     fields += [pa.field(p.name, _read_type(p.type, variant)) for p in type_.properties]
-    data = pa.field("data", pa.struct(fields))
+    own = [pa.field("id", pa.string()), pa.field("data", pa.struct(fields))]
     if not isinstance(type_, EdgeType):
-        return pa.schema([pa.field("type", pa.string()), data])
+        return pa.schema([pa.field("type", pa.string()), *own])
     end = pa.int64() if variant.ends_as_integers else pa.string()
-    return pa.schema([pa.field("edge", pa.string()), pa.field("from", end), pa.field("to", end), data])
+    return pa.schema([pa.field("edge", pa.string()), pa.field("from", end), pa.field("to", end), *own])
 
 
 def _read_type(type_: PropertyType, variant: Variant) -> pa.DataType:
@@ -123,7 +124,14 @@ def _finite(column: pa.ChunkedArray, scalar: Scalar) -> pa.ChunkedArray:
         limit = _LARGEST_F32 if scalar is Scalar.F32 else 1.7976931348623157e308
         if not largest <= limit or pc.any(pc.is_nan(column)).as_py():
             raise NotPlain
+        if scalar is Scalar.F32 and pc.any(_vanishes(column)).as_py():
+            raise NotPlain
     return column
+
+
+def _vanishes(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Where a number is not zero, and its nearest 32-bit float is."""
+    return pc.and_(pc.not_equal(column, 0.0), pc.less_equal(pc.abs(column), _HALF_OF_SMALLEST_F32))
 
 
 _DATE = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\z"

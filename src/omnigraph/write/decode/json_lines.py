@@ -10,7 +10,7 @@ pays for the words.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,10 +19,13 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType
+from omnigraph.schema.given_ids import IdForm, own_forms
 from omnigraph.write.columns import working_schema
 from omnigraph.write.decode.json_columns import NotPlain, Variant, json_schema, plain_column, variants
+from omnigraph.write.decode.json_numbers import are_exact
 from omnigraph.write.decode.json_text import Malformed, RecordReader, line_text, parse_line
 from omnigraph.write.decode.records import decode_records
+from omnigraph.write.identity import normal_ids
 from omnigraph.write.rows import Rows, concat_rows
 from omnigraph.write.validate.collector import ViolationCollector
 
@@ -32,7 +35,7 @@ SMALLEST_BLOCK = 64
 PARSE_BLOCK_BYTES = 1 << 20
 """What one thread of Arrow's reader takes at a time."""
 
-_RECORD_KEYS = frozenset({"type", "edge", "from", "to", "data"})
+_RECORD_KEYS = frozenset({"type", "edge", "from", "to", "id", "data"})
 
 
 class _NotOneValue(Exception):
@@ -170,7 +173,7 @@ class LineDecoder:
             if parsed is None:
                 continue
             try:
-                rows = _rows(type_, variant, parsed, lines, self.source)
+                rows = _rows(type_, own_forms(self.catalog, type_), parsed, lines, self.source)
             except NotPlain:
                 continue
             self._types_seen[type_.table_key] = variant
@@ -188,7 +191,7 @@ class LineDecoder:
         return decode_records(self.catalog, self._reader.feed(texts), self.source, self.violations)
 
 
-def _rows(type_: GraphType, variant: Variant, parsed: pa.Table, lines: _Lines, source: str | None) -> Rows:
+def _rows(type_: GraphType, forms: Mapping[str, IdForm], parsed: pa.Table, lines: _Lines, source: str | None) -> Rows:
     """Typed rows of a parsed block. Raises NotPlain when some line is not what it seemed."""
     given = parsed["edge" if isinstance(type_, EdgeType) else "type"]
     named = pc.utf8_lower(given) if isinstance(type_, EdgeType) else given
@@ -196,19 +199,35 @@ def _rows(type_: GraphType, variant: Variant, parsed: pa.Table, lines: _Lines, s
     if given.null_count or not pc.all(pc.equal(named, expected)).as_py():
         raise NotPlain
     columns = _flattened(parsed, "data")
+    if not are_exact(type_, columns, lines.text):
+        raise NotPlain
     arrays: list[pa.ChunkedArray] = []
     for column in working_schema(type_):
         if column.name in ("src", "dst"):
             end = parsed["from" if column.name == "src" else "to"]
-            if end.null_count:
+            form = forms[column.name]
+            if end.null_count or not (pa.types.is_string(end.type) or form.takes_any_text):
                 raise NotPlain
-            arrays.append(end.cast(pa.string()))
+            arrays.append(normal_ids(form, end.cast(pa.string())))
         elif column.name == "id":
-            arrays.append(columns["id"].cast(pa.string()))
+            inside = None if "id" in type_.by_name else columns["id"]
+            arrays.append(normal_ids(forms["id"], _ids(parsed["id"], inside)))
         else:
-            arrays.append(plain_column(type_.by_name[column.name].type, columns[column.name]))
+            property_ = type_.by_column[column.name]
+            arrays.append(plain_column(property_.type, columns[property_.name]))
     table = pa.table(arrays, schema=working_schema(type_))
     return Rows(type_.table_key, table, source, pa.array(lines.records), _mentioned(type_, table, lines.text))
+
+
+def _ids(beside: pa.ChunkedArray, inside: pa.ChunkedArray | None) -> pa.ChunkedArray:
+    """The given ids, whether they stand beside `data` or in it."""
+    if inside is None:
+        return beside
+    if beside.null_count == len(beside):
+        return inside
+    if pc.any(pc.and_(pc.is_valid(beside), pc.is_valid(inside))).as_py():
+        raise NotPlain
+    return pc.coalesce(beside, inside)
 
 
 def _flattened(parsed: pa.Table, name: str) -> dict[str, pa.ChunkedArray]:
@@ -224,7 +243,7 @@ def _mentioned(type_: GraphType, table: pa.Table, lines: pa.Array) -> dict[str, 
     In a line that parsed with known keys only, `"p" : null` can be nothing else than the key p with the value null,
     unless a backslash is about (an escaped key) or p is also a key of the record itself.
     """
-    with_nulls = [p.name for p in type_.properties if table[p.name].null_count]
+    with_nulls = {p.name: p.column for p in type_.properties if table[p.column].null_count}
     if not with_nulls:
         return {}
     says_null = pc.match_substring(lines, "null")
@@ -234,12 +253,12 @@ def _mentioned(type_: GraphType, table: pa.Table, lines: pa.Array) -> dict[str, 
     ):
         raise NotPlain
     found: dict[str, pa.Array] = {}
-    for name in with_nulls:
-        mask = pc.is_valid(table[name]).combine_chunks()
+    for name, column in with_nulls.items():
+        mask = pc.is_valid(table[column]).combine_chunks()
         if any_null:
             mask = pc.or_(mask, pc.match_substring_regex(lines, rf'"{re.escape(name)}"\s*:\s*null'))
         if not pc.all(mask).as_py():
-            found[name] = mask
+            found[column] = mask
     return found
 
 

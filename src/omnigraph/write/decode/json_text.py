@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from omnigraph.schema.floats import parse_float
+
 LONGEST_RECORD = 256 * 1024 * 1024
 """Characters of one value. Beyond it the text is not a stream of records."""
 
@@ -57,7 +59,12 @@ def bounded_integer(text: str) -> int:
     return MinusZero() if text == "-0" else int(text)
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=one_value_per_key, parse_constant=_no_constant, parse_int=bounded_integer)
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=one_value_per_key,
+    parse_constant=_no_constant,
+    parse_int=bounded_integer,
+    parse_float=parse_float,
+)
 
 
 _NOT_TEXT = "\udcff"

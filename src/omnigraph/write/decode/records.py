@@ -1,7 +1,8 @@
 """Records to rows, the slow and obvious way: one record, one value at a time. This is the meaning of a record.
 
 A record is `{"type": T, "data": {…}}` or `{"edge": T, "from": id, "to": id, "data": {…}}`. The order of keys is free,
-`data` may be left out, and a property may itself be called `type`.
+`data` may be left out, and a property may itself be called `type`. An `id` may stand beside `data`, or in it unless a
+property is called so.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.errors import Violation
-from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType
-from omnigraph.write.columns import working_schema
+from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType, column_title
+from omnigraph.schema.given_ids import IdForm, own_forms
+from omnigraph.write.columns import ENDS, own_column, working_schema
 from omnigraph.write.decode.json_text import Malformed
 from omnigraph.write.decode.values import BadValue, WrongDimension, to_id, to_value
 from omnigraph.write.rows import Rows
@@ -23,40 +25,44 @@ from omnigraph.write.validate.collector import Kind, ViolationCollector
 UNTYPED = "record"
 """What a violation names as its table when the record does not say one."""
 
-_NODE_KEYS = frozenset({"type", "data"})
-_EDGE_KEYS = frozenset({"edge", "from", "to", "data"})
+_NODE_KEYS = frozenset({"type", "id", "data"})
+_EDGE_KEYS = frozenset({"edge", "from", "to", "id", "data"})
 
 
 class RowsBuilder:
     """Collects the values of one type's records, column by column."""
 
-    def __init__(self, type_: GraphType, source: str | None, violations: ViolationCollector) -> None:
+    def __init__(
+        self, type_: GraphType, forms: Mapping[str, IdForm], source: str | None, violations: ViolationCollector
+    ) -> None:
         self.type = type_
+        self._forms = forms
         self._source = source
         self._violations = violations
         self._columns: dict[str, list[Any]] = {name: [] for name in working_schema(type_).names}
-        self._mentioned: dict[str, list[bool]] = {p.name: [] for p in type_.properties}
+        self._mentioned: dict[str, list[bool]] = {p.column: [] for p in type_.properties}
         self._failed: dict[str, set[int]] = {}
         self._records: list[int] = []
 
-    def add(self, record: int, values: Mapping[str, Any], ends: Mapping[str, Any]) -> None:
-        """One row: `values` by property name (and `id`), `ends` of an edge as `src` and `dst`."""
+    def add(self, record: int, values: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+        """One row: `values` by property name, `own` its `id` and, of an edge, `src` and `dst`."""
         row = len(self._records)
         self._records.append(record)
-        self._columns["id"].append(self._id(record, row, "id", values.get("id")))
-        for end, given in ends.items():
-            self._columns[end].append(self._end(record, row, end, given))
+        self._columns["id"].append(self._id(record, row, "id", own.get("id")))
+        if isinstance(self.type, EdgeType):
+            for end in ENDS:
+                self._columns[end].append(self._end(record, row, end, own.get(end)))
         for property_ in self.type.properties:
-            name = property_.name
-            self._mentioned[name].append(name in values)
+            name, column = property_.name, property_.column
+            self._mentioned[column].append(name in values)
             try:
                 value = to_value(property_.type, values.get(name))
             except BadValue as problem:
-                self._report_value(record, row, name, problem, property_.type, values[name])
+                self._report_value(record, row, column, problem, property_.type, values[name])
                 value = None
-            self._columns[name].append(value)
+            self._columns[column].append(value)
         for name in values:
-            if name != "id" and name not in self.type.by_name:
+            if name not in self.type.by_name:
                 self._unknown_property(record, str(name))
 
     def build(self) -> Rows:
@@ -74,9 +80,9 @@ class RowsBuilder:
 
     def _id(self, record: int, row: int, name: str, given: Any) -> str | None:
         try:
-            return to_id(given)
+            return to_id(self._forms[name], given)
         except BadValue as problem:
-            self._report_value(record, row, name, problem, "text", given)
+            self._report_value(record, row, name, problem, "an id", given)
             return None
 
     def _end(self, record: int, row: int, end: str, given: Any) -> str | None:
@@ -85,16 +91,17 @@ class RowsBuilder:
             self._report(record, row, Kind.MISSING_VALUE, end, messages.missing_value(_RECORD_NAME[end]))
         return found
 
-    def _report_value(self, record: int, row: int, name: str, problem: BadValue, expected: Any, value: Any) -> None:
+    def _report_value(self, record: int, row: int, column: str, problem: BadValue, expected: Any, value: Any) -> None:
         if isinstance(problem, WrongDimension):
-            text = messages.vector_dimension(name, expected.dim, problem.found)
-            self._report(record, row, Kind.VECTOR_DIMENSION, name, text)
+            text = messages.vector_dimension(column_title(column), expected.dim, problem.found)
+            self._report(record, row, Kind.VECTOR_DIMENSION, column, text)
         else:
-            shown = _RECORD_NAME.get(name, name)
-            self._report(record, row, Kind.WRONG_TYPE, name, messages.wrong_type(shown, expected, value, problem.why))
+            shown = _RECORD_NAME.get(column) or column_title(column)
+            self._report(record, row, Kind.WRONG_TYPE, column, messages.wrong_type(shown, expected, value, problem.why))
 
-    def _report(self, record: int, row: int, kind: Kind, name: str, message: str) -> None:
-        self._failed.setdefault(name, set()).add(row)
+    def _report(self, record: int, row: int, kind: Kind, column: str, message: str) -> None:
+        self._failed.setdefault(column, set()).add(row)
+        name = column_title(column)
         self._violations.add(
             Violation(kind.value, self.type.table_key, message, property=name, source=self._source, record=record)
         )
@@ -124,25 +131,27 @@ def decode_records(
         found = _shape(catalog, value, _reporter(violations, source, record))
         if found is None:
             continue
-        type_, values, ends = found
+        type_, values, own = found
         builder = builders.get(type_.table_key)
         if builder is None:
-            builder = builders[type_.table_key] = RowsBuilder(type_, source, violations)
-        builder.add(record, values, ends)
+            forms = own_forms(catalog, type_)
+            builder = builders[type_.table_key] = RowsBuilder(type_, forms, source, violations)
+        builder.add(record, values, own)
     return [builder.build() for builder in builders.values()]
 
 
 def decode_plain_rows(
+    catalog: Catalog,
     type_: GraphType,
     rows: Iterable[tuple[int, Any]],
     source: str | None,
     violations: ViolationCollector,
     *,
-    src: str = "src",
-    dst: str = "dst",
+    src: str | None = None,
+    dst: str | None = None,
 ) -> Rows:
-    """Numbered mappings from property to value, all of one type. Edges name their ends `src` and `dst`, or as told."""
-    builder = RowsBuilder(type_, source, violations)
+    """Numbered mappings from property to value, all of one type, with ids and ends as in columns (`own_column`)."""
+    builder = RowsBuilder(type_, own_forms(catalog, type_), source, violations)
     for record, values in rows:
         if not isinstance(values, Mapping):
             _reporter(violations, source, record)(
@@ -151,11 +160,15 @@ def decode_plain_rows(
                 f"a row is a mapping from property to value, not {messages.show(values)}",
             )
             continue
-        if isinstance(type_, EdgeType):
-            ends = {"src": values.get(src), "dst": values.get(dst)}
-            builder.add(record, {k: v for k, v in values.items() if k not in (src, dst)}, ends)
-        else:
-            builder.add(record, values, {})
+        own: dict[str, Any] = {}
+        properties: dict[str, Any] = {}
+        for name, value in values.items():
+            column = own_column(type_, name, values, src, dst)
+            if column is None:
+                properties[name] = value
+            else:
+                own[column] = value
+        builder.add(record, properties, own)
     return builder.build()
 
 
@@ -199,7 +212,14 @@ def _shape(
     if not isinstance(data, Mapping):
         _bad(report, f'"data" is an object, not {messages.show(data)}', type_.table_key)
         return None
-    return type_, data, ({} if is_node else {"src": value.get("from"), "dst": value.get("to")})
+    own = {"id": value.get("id"), "src": value.get("from"), "dst": value.get("to")}
+    if "id" in data and "id" not in type_.by_name:
+        if own["id"] is not None and data["id"] is not None:
+            _bad(report, 'the record has an "id" beside "data" and one in it; leave one out', type_.table_key)
+            return None
+        own["id"] = own["id"] if data["id"] is None else data["id"]
+        data = {name: item for name, item in data.items() if name != "id"}
+    return type_, data, own
 
 
 def find_type(catalog: Catalog, name: Any, *, node: bool) -> NodeType | EdgeType | None:

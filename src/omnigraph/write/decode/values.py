@@ -9,13 +9,15 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from omnigraph.schema.literals import EPOCH, EPOCH_DATE, parse_date, parse_datetime
+from omnigraph.query.blobs import BASE64_MARK
+from omnigraph.schema.floats import NoFloat, as_float
+from omnigraph.schema.given_ids import IdForm, NoId
+from omnigraph.schema.literals import EPOCH, EPOCH_DATE, TOO_FINE, parse_date, parse_datetime
 from omnigraph.schema.types import FLOATS, INTEGERS, EnumType, ListType, PropertyType, Scalar, ScalarType, VectorType
 from omnigraph.write.decode.blob_sources import bytes_at
 from omnigraph.write.decode.json_text import MinusZero
@@ -66,15 +68,14 @@ def to_value(type_: PropertyType, value: Any) -> Any:
             return [_item(scalar, item) for item in _items(value)]
 
 
-def to_id(value: Any) -> str | None:
-    """An id: text, or an integer by its decimal text (the id of a node whose key is that integer). Raises BadValue."""
+def to_id(form: IdForm, value: Any) -> str | None:
+    """The id that a value stands for: itself, or what the key makes of it. Raises BadValue."""
     if value is None:
         return None
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return _text(value)
+    try:
+        return form.take(value)
+    except NoId as problem:
+        raise BadValue(str(problem) or None) from None
 
 
 def _scalar(scalar: Scalar, value: Any) -> Any:
@@ -123,17 +124,12 @@ def _integer(scalar: Scalar, value: Any) -> int:
 def _float(scalar: Scalar, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BadValue
+    if isinstance(value, MinusZero):
+        return -0.0
     try:
-        number = -0.0 if isinstance(value, MinusZero) else float(value)
-    except OverflowError:
-        raise BadValue("it is too large") from None
-    if scalar is Scalar.F32 and math.isfinite(number):
-        with np.errstate(over="ignore"):
-            narrow = float(np.float32(number))
-        if not math.isfinite(narrow):
-            raise BadValue("it is too large for 32 bits")
-        return narrow
-    return number
+        return as_float(value, scalar)
+    except NoFloat as problem:
+        raise BadValue(str(problem)) from None
 
 
 def _date(value: Any) -> int:
@@ -151,6 +147,8 @@ def _datetime(value: Any) -> int:
     if isinstance(value, datetime.datetime):
         if value.tzinfo is None:
             raise BadValue("it has no offset from UTC, so it names no instant")
+        if getattr(value, "nanosecond", 0):  # of pandas
+            raise BadValue(TOO_FINE)
         return (value - EPOCH) // datetime.timedelta(microseconds=1)
     if not isinstance(value, str):
         raise BadValue
@@ -161,7 +159,10 @@ def _datetime(value: Any) -> int:
 
 
 def blob_bytes(value: Any) -> bytes:
-    """The bytes of a blob: themselves, base64 text, `{"base64": …}` or a URI that is read now. Raises BadValue."""
+    """The bytes of a blob: themselves, base64 text (also with `base64:` before it, or as `{"base64": …}`), or a URI.
+
+    A URI is read now. Raises BadValue.
+    """
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     if isinstance(value, Mapping):
@@ -170,6 +171,8 @@ def blob_bytes(value: Any) -> bytes:
         value = value["base64"]
         if not isinstance(value, str):
             raise BadValue
+    elif isinstance(value, str) and value.startswith(BASE64_MARK):
+        value = value.removeprefix(BASE64_MARK)
     elif isinstance(value, str) and ":" in value:
         try:
             return bytes_at(value)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from omnigraph.errors import KeyConflict, OmniGraphError, ValidationFailed, Violation
+from omnigraph.errors import KeyConflict, ValidationFailed, Violation
 from omnigraph.write.validate import messages
 
 KEPT_PER_KIND = 10
@@ -129,7 +129,7 @@ class ViolationCollector:
         """The kept violations: by kind, then table, then place."""
         return tuple(v for key in sorted(self._kept, key=_rank) for v in self._kept[key])
 
-    def error(self, what: str) -> OmniGraphError | None:
+    def error(self, what: str) -> ValidationFailed | None:
         """The error to raise for a refused write, or None when nothing was found.
 
         An id that exists already is a key conflict, as long as nothing else is wrong: trying again with another mode
@@ -140,7 +140,7 @@ class ViolationCollector:
         counts = dict(self.counts)
         message = summary(what, self.violations, counts)
         if set(counts) == {Kind.EXISTING_ID}:
-            return KeyConflict(message, violations=[v.to_json() for v in self.violations], violation_counts=counts)
+            return KeyConflict(message, self.violations, counts)
         return ValidationFailed(message, self.violations, counts)
 
     def raise_if_any(self, what: str) -> None:

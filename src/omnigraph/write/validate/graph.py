@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import Violation
-from omnigraph.schema.catalog import Cardinality, Catalog, EdgeType, GraphType
+from omnigraph.schema.catalog import Cardinality, Catalog, EdgeType, GraphType, column_title
 from omnigraph.schema.types import EnumType, Scalar, ScalarType
 from omnigraph.write.validate import messages
 from omnigraph.write.validate.changes import Committed, GraphChange, TableChange, distinct, one_array
@@ -89,15 +89,16 @@ def check_unique(
 ) -> None:
     """Report rows that share a tuple with another row of the write, or with a committed row that stays."""
     columns = [table.keys[name] for name in unique]
+    titles = tuple(map(column_title, unique))
 
     def message(other: Callable[[int], str | None]) -> Callable[[int], str]:
-        return lambda row: messages.not_unique(unique, [column[row].as_py() for column in columns], other(row))
+        return lambda row: messages.not_unique(titles, [column[row].as_py() for column in columns], other(row))
 
     later, first = repeats(columns)
     shown = 4 * violations.kept_per_kind
     first_of = dict(zip(later[:shown].tolist(), first[:shown].tolist()))
     own = message(lambda row: table.ids[first_of[row]].as_py() if row in first_of else None)
-    _report(violations, type_, table, Kind.UNIQUE, later, own, unique[0])
+    _report(violations, type_, table, Kind.UNIQUE, later, own, titles[0])
     if table.replaces_all or not committed.count(type_.table_key):
         return
     lookup = best_lookup(type_, unique)
@@ -109,7 +110,7 @@ def check_unique(
     taken, owner = match_tuples(columns, [candidates[name] for name in unique])
     owner_of = dict(zip(taken.tolist(), owner.tolist()))
     theirs = message(lambda row: candidates["id"][owner_of[row]].as_py())
-    _report(violations, type_, table, Kind.UNIQUE, np.setdiff1d(taken, later), theirs, unique[0])
+    _report(violations, type_, table, Kind.UNIQUE, np.setdiff1d(taken, later), theirs, titles[0])
 
 
 def check_endpoints(
@@ -293,7 +294,7 @@ def best_lookup(type_: GraphType, unique: Sequence[str]) -> str:
     def rank(name: str) -> tuple[int, int]:
         if name in ("src", "dst") and isinstance(type_, EdgeType):
             return (0, 0)
-        property_ = type_.by_name[name]
+        property_ = type_.by_column[name]
         varied = not isinstance(property_.type, EnumType) and property_.type != ScalarType(Scalar.BOOL)
         return (1 if property_.indexed and varied else 2 if varied else 3, 0)
 

@@ -103,6 +103,11 @@ def existing_id(row_id: str) -> str:
     return f"id {show(row_id)} exists already; load with mode merge to update it"
 
 
+def existing_row(row_id: str) -> str:
+    """An insert that must make a new row, of an id that exists."""
+    return f"id {show(row_id)} exists already; leave the id out, or update the row"
+
+
 def not_unique(columns: Sequence[str], values: Sequence[Any], other_id: str | None) -> str:
     """A tuple that another row has too."""
     tuple_text = ", ".join(f"{column}={show(value)}" for column, value in zip(columns, values))

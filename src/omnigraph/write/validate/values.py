@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import Violation
-from omnigraph.schema.catalog import Check, GraphType, NodeType, Property, Range
+from omnigraph.schema.catalog import Check, GraphType, NodeType, Property, Range, property_column
 from omnigraph.schema.patterns import anchored_pattern
 from omnigraph.schema.types import FLOATS, EnumType, ListType, ScalarType, VectorType
 from omnigraph.write.rows import Rows
@@ -42,10 +42,10 @@ def check_values(type_: GraphType, rows: Rows, violations: ViolationCollector, *
     ids = rows.table.column("id")
     for finding in find_in_values(type_, rows.table):
         broken = finding.rows
-        mentioned = rows.mentioned.get(finding.property)
+        mentioned = rows.mentioned.get(property_column(finding.property))
         if partial and finding.kind is Kind.MISSING_VALUE and mentioned is not None:
             broken = broken[mentioned.to_numpy(zero_copy_only=False)[broken]]
-        reported = rows.failed.get(finding.property)
+        reported = rows.failed.get(property_column(finding.property))
         if reported:
             broken = broken[~np.isin(broken, list(reported))]
 
@@ -71,12 +71,12 @@ def check_missing(
 
     What a record `mentioned` has been checked already: a null or a value of the wrong type is reported there.
     """
-    required = [p for p in type_.properties if not p.nullable and rows.table[p.name].null_count]
+    required = [p for p in type_.properties if not p.nullable and rows.table[p.column].null_count]
     for property_ in required:
-        if property_.name not in mentioned:
+        if property_.column not in mentioned:
             continue
-        named = mentioned[property_.name].to_numpy(zero_copy_only=False)
-        empty = _where(pc.is_null(rows.table[property_.name]))
+        named = mentioned[property_.column].to_numpy(zero_copy_only=False)
+        empty = _where(pc.is_null(rows.table[property_.column]))
         empty = empty[~named[empty]]
 
         def describe(row: int, name: str = property_.name) -> Violation:
@@ -98,15 +98,15 @@ def find_in_values(type_: GraphType, table: pa.Table) -> Iterator[Finding]:
     """Every rule of the type that single rows of `table` break. Columns that are not there are not looked at."""
     present = set(table.column_names)
     for property_ in type_.properties:
-        if property_.name in present:
-            yield from find_in_property(property_, table.column(property_.name), key=property_.name in type_.key)
+        if property_.column in present:
+            yield from find_in_property(property_, table.column(property_.column), key=property_.column in type_.key)
     if isinstance(type_, NodeType):
         for range_ in type_.ranges:
-            if range_.property in present:
-                yield from find_out_of_range(range_, table.column(range_.property))
+            if (column := property_column(range_.property)) in present:
+                yield from find_out_of_range(range_, table.column(column))
         for check in type_.checks:
-            if check.property in present:
-                yield from find_failed_checks(check, table.column(check.property))
+            if (column := property_column(check.property)) in present:
+                yield from find_failed_checks(check, table.column(column))
 
 
 def find_in_property(property_: Property, column: pa.ChunkedArray, *, key: bool = False) -> Iterator[Finding]:

@@ -1,0 +1,132 @@
+"""Random loads and mutations, good and bad: what is refused, and with exactly which violations, the model says."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnigraph.errors import ValidationFailed
+from omnigraph.ledger.snapshots import table_of
+from omnigraph.ledger.store import GraphStore, create_store
+from omnigraph.write.load import load
+from omnigraph.write.mutate import mutate
+from tests.model.write_model import Graph, Row
+from tests.model.write_operations import MODEL, SCHEMA, Writes, mutation
+
+OPERATIONS = 900
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, datetime.datetime):
+        return value.astimezone(datetime.UTC).replace(tzinfo=None).isoformat() + "Z"
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    return list(map(plain, value)) if isinstance(value, list) else value
+
+
+class Both:
+    """A store and the model of it, given the same writes."""
+
+    def __init__(self, store: GraphStore) -> None:
+        self.store = store
+        self.graph = MODEL.empty()
+        self.refused = self.done = self.unchanged = 0
+        self.kinds: Counter[tuple[str, str]] = Counter()
+
+    def write(self, what: str, expected: Counter[tuple[str, str]], after: Graph, run: Any) -> Any:
+        """Run a write: it is refused with what was expected, or makes the graph that was expected."""
+        expected = Counter({key: count for key, count in expected.items() if count})
+        error: ValidationFailed | None = None
+        try:
+            result = run()
+        except ValidationFailed as refusal:
+            error = refusal
+        if error is not None:
+            found = Counter((v.kind, v.table_key) for v in error.violations)
+            shown = Counter({key: min(count, 10) for key, count in expected.items()})
+            assert found == shown, f"{what}\nrefused with {found},\nexpected {expected}\non {self.graph}"
+            kinds: Counter[str] = Counter()
+            for (kind, _), count in expected.items():
+                kinds[kind] += count
+            assert error.counts == kinds, what
+            alone = set(kinds) == {"existing_id"}
+            assert (error.kind, error.outcome.exit_code) == (("key_conflict", 3) if alone else ("validation_failed", 1))
+            self.refused += 1
+            self.kinds += expected
+            return None
+        assert not expected, f"{what}\nwas taken, expected {expected}"
+        assert (result.commit is None) == (after == self.graph), f"{what}\nmade {result.commit}"
+        self.done += result.commit is not None
+        self.unchanged += result.commit is None
+        self.graph = self._as_stored(what, after)
+        return result
+
+    def _as_stored(self, what: str, after: Graph) -> Graph:
+        """The tables of the store, which are as expected; ids that were made up are taken over."""
+        snapshot = self.store.snapshot()
+        stored: Graph = {}
+        for table, wanted in after.items():
+            if wanted == self.graph[table]:
+                stored[table] = wanted
+                continue
+            rows: dict[str, Row] = {}
+            pin = snapshot.pin(table)
+            for row in self.store.tables.scan_table(table_of(pin)).to_pylist():
+                rows[row["id"]] = {name: plain(value) for name, value in row.items() if name != "id"}
+            assert pin.row_count == len(rows), what
+            named = {id_: row for id_, row in wanted.items() if not id_.startswith("?")}
+            fresh = [row for id_, row in wanted.items() if id_.startswith("?")]
+            made = {id_: row for id_, row in rows.items() if id_ not in named}
+            assert {id_: rows.get(id_) for id_ in named} == named, f"{what}\n{table} has {rows}"
+            assert sorted(made.values(), key=repr) == sorted(_ordered(made, fresh), key=repr), f"{what}\n{table}"
+            stored[table] = rows
+        return stored
+
+
+def _ordered(made: dict[str, Row], fresh: list[Row]) -> list[Row]:
+    names = list(next(iter(made.values()), {}))
+    return [{name: row[name] for name in names} for row in fresh] if made else fresh
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_writes_are_taken_or_refused_as_the_model_says(tmp_path: Path, seed: int):
+    writes = Writes(seed)
+    with create_store(tmp_path / "graph", SCHEMA) as store:
+        both = Both(store)
+        for number in range(OPERATIONS // 3):
+            bad = writes.random.choice([0.0, 0.0, 0.2, 0.6])
+            kind = writes.random.choice(["append", "merge", "merge", "overwrite", "insert", "insert", "delete"])
+            if kind in ("append", "merge", "overwrite"):
+                table = writes.random.choice(list(MODEL.types))
+                records = (
+                    writes.records(both.graph, bad) if kind != "overwrite" else writes.only(both.graph, table, bad)
+                )
+                expected, after = MODEL.load(both.graph, kind, records)
+                as_text = "".join(json.dumps(record) + "\n" for record in records).encode()
+                data = as_text if writes.chance(0.5) else records
+                what = f"{seed}/{number} {kind} {records!r}"
+                both.write(what, expected, after, lambda data=data, kind=kind: load(store, data, mode=kind))
+                continue
+            statements = writes.inserts(both.graph, bad) if kind == "insert" else writes.deletes(both.graph)
+            expected, after, affected = MODEL.mutate(both.graph, [_plain_where(s) for s in statements])
+            text, params = mutation(statements)
+            what = f"{seed}/{number} {text} {params!r}"
+            result = both.write(
+                what, expected, after, lambda text=text, params=params: mutate(store, text, params=params)
+            )
+            if result is not None:
+                assert (result.affected_nodes, result.affected_edges) == affected, what
+        print(both.done, both.refused, both.unchanged, both.kinds)
+        assert both.done > 60
+        assert both.refused > 60
+
+
+def _plain_where(statement: Any) -> Any:
+    """The model wants the condition as a function."""
+    return tuple(part[0] if isinstance(part, tuple) else part for part in statement)
