@@ -73,12 +73,21 @@ def retype_words(tokens: list[Token], body: int) -> None:
 def _keyword(tokens: Sequence[Token], index: int, depth: int, inside_case: bool) -> str | None:
     """What a word is, if it is more than a name here."""
     word = tokens[index].value
-    if type_at(tokens, index - 1) in _NAMES_FOLLOW and word != "new":
+    if _is_name_place(tokens, index) and word != "new":
         return None
     if word in _BRANCHES:
         return word.upper() if inside_case and not _is_named(tokens, index) else None
     rule = _RULES.get(word)
     return rule(tokens, index, depth) if rule is not None else None
+
+
+def _is_name_place(tokens: Sequence[Token], index: int) -> bool:
+    """Whether the token before says that a name follows; behind a dot it is a name itself, whatever its type."""
+    before, further = type_at(tokens, index - 1), type_at(tokens, index - 2)
+    if before == "COLON":
+        # `$x: case` is a type; in `p: case { … }` and `f(p: case { … })` a value follows.
+        return further in {"VARIABLE", "PARAMETER"}
+    return before in _NAMES_FOLLOW and not (before in WORD_TOKENS and further in {"DOT", "AS", "AT"})
 
 
 def _is_named(tokens: Sequence[Token], index: int) -> bool:
