@@ -54,7 +54,7 @@ class MutationMaker(QueryMaker):
             return None
         kind = self.rng.choice(kinds)
         shape = self.rng.random()
-        if shape < 0.3:
+        if shape < 0.2 and len(self.tables[kind]) > 2:
             statement: Any = Remove(kind, self.where(kind))
         elif shape < 0.75:
             values = self.assigned(kind, None)
@@ -75,7 +75,7 @@ class MutationMaker(QueryMaker):
             return None
         shape = self.rng.random()
         statement: Any
-        if shape < 0.35:
+        if shape < 0.25 and len(self.tables[kind]) > 2:
             statement = Remove(kind, var=var)
         elif shape < 0.75:
             values = self.assigned(kind, Scope({var: kind}, {var: kind}) if self.chance(0.7) else own)

@@ -399,20 +399,18 @@ def waits(clause: tree.Clause, clauses: tuple[tree.Clause, ...], ctx: Context) -
         isinstance(clause, tree.Block) and clause.kind == "optional"
     ):
         return False
-    optional = [each for each in clauses if isinstance(each, tree.Block) and each.kind == "optional"]
-    binds_later = {name for each in optional for name in tree.mentioned(each.clauses)} - set(ctx.variables)
-    return bool(tree.mentioned(clause) & binds_later & exposed(optional))
+    optional = tuple(each for each in clauses if isinstance(each, tree.Block) and each.kind == "optional")
+    return bool(tree.mentioned(clause) & exposed(optional) - set(ctx.variables))
 
 
-def exposed(optional: list[tree.Block]) -> set[str]:
-    """The names that `optional` blocks bind for what is around them."""
+def exposed(clauses: tuple[tree.Clause, ...]) -> set[str]:
+    """The names that clauses bind for what is around them: their own, and those of `optional` blocks."""
     found: set[str] = set()
-    for block in optional:
-        for each in block.clauses:
-            if isinstance(each, tree.Bind | tree.Hop):
-                found |= tree.mentioned(each)
-            elif isinstance(each, tree.Block) and each.kind == "optional":
-                found |= exposed([each])
+    for each in clauses:
+        if isinstance(each, tree.Bind | tree.Hop):
+            found |= tree.mentioned(each)
+        elif isinstance(each, tree.Block) and each.kind == "optional":
+            found |= exposed(each.clauses)
     return found
 
 

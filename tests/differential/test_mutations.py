@@ -17,4 +17,4 @@ def test_the_product_and_the_model_agree_on_mutations(seed):
     made: Counter[str] = Counter()
     found = next(hunt_mutations(seed, PER_GRAPH, frozenset(), made), None)
     assert found is None, str(found)
-    assert made["different"] > PER_GRAPH // 3
+    assert made["different"] >= 5

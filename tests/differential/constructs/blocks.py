@@ -8,7 +8,7 @@ from tests.differential import tree
 from tests.differential.making import QueryMaker, Scope, makes
 from tests.differential.printing import block as braces
 from tests.differential.printing import written
-from tests.differential.sql import Bound, Context, Parts, condition, joins, select
+from tests.differential.sql import Bound, Context, Parts, condition, exposed, joins, select
 
 
 @dataclass(frozen=True)
@@ -111,11 +111,12 @@ def either_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:
         return None
     if not all(arm and tree.mentioned(arm) & set(scope.variables) for arm in arms):
         return None
-    shared = {name: kind for name, kind in scopes[0].own.items() if name[0] != "_"}
-    for each in scopes[1:]:
+    bound = [exposed(arm) for arm in arms]
+    shared = {name: kind for name, kind in scopes[0].own.items() if name[0] != "_" and name in bound[0]}
+    for each, names in zip(scopes[1:], bound[1:], strict=True):
         if any(name in each.own and each.own[name] != kind for name, kind in shared.items()):
             return None
-        shared = {name: kind for name, kind in shared.items() if name in each.own}
+        shared = {name: kind for name, kind in shared.items() if name in each.own and name in names}
     if scope.inside & set(shared):
         return None
     for each in scopes:
