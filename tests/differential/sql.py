@@ -404,13 +404,15 @@ def waits(clause: tree.Clause, clauses: tuple[tree.Clause, ...], ctx: Context) -
 
 
 def exposed(clauses: tuple[tree.Clause, ...]) -> set[str]:
-    """The names that clauses bind for what is around them: their own, and those of `optional` blocks."""
+    """The names that clauses bind for what is around them: their own, those of `optional` and of all arms of `either`."""
     found: set[str] = set()
     for each in clauses:
         if isinstance(each, tree.Bind | tree.Hop):
             found |= tree.mentioned(each)
         elif isinstance(each, tree.Block) and each.kind == "optional":
             found |= exposed(each.clauses)
+        elif isinstance(each, tree.Either):
+            found |= set.intersection(*map(exposed, each.arms))
     return found
 
 

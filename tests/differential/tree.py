@@ -128,6 +128,13 @@ class Block(Clause):
 
 
 @dataclass(frozen=True)
+class Either(Clause):
+    """`either { … } or { … }`."""
+
+    arms: tuple[tuple[Clause, ...], ...]
+
+
+@dataclass(frozen=True)
 class Column:
     """One column of the result."""
 

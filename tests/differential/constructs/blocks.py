@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tests.differential import tree
 from tests.differential.making import QueryMaker, Scope, makes
 from tests.differential.printing import block as braces
@@ -11,15 +9,8 @@ from tests.differential.printing import written
 from tests.differential.sql import Bound, Context, Parts, condition, exposed, joins, select
 
 
-@dataclass(frozen=True)
-class Either(tree.Clause):
-    """`either { … } or { … }`."""
-
-    arms: tuple[tuple[tree.Clause, ...], ...]
-
-
 @written.register
-def _(node: Either) -> str:
+def _(node: tree.Either) -> str:
     return "either " + " or ".join(braces(arm) for arm in node.arms)
 
 
@@ -43,7 +34,7 @@ def _(clause: tree.Block, parts: Parts) -> None:
 
 
 @joins.register
-def _(clause: Either, parts: Parts) -> None:
+def _(clause: tree.Either, parts: Parts) -> None:
     """The union of what the arms say of the variables that all of them bind; without any, one arm has to match."""
     scopes = [parts.ctx.inner() for _ in clause.arms]
     texts = [select(arm, scope) for arm, scope in zip(clause.arms, scopes, strict=True)]
@@ -65,7 +56,7 @@ def _(clause: Either, parts: Parts) -> None:
 
 
 @condition.register
-def _(clause: Either, parts: Parts) -> None:
+def _(clause: tree.Either, parts: Parts) -> None:
     """Said already, as a join."""
 
 
@@ -124,7 +115,7 @@ def either_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:
     for name, kind in shared.items():
         scope.bind(name, kind)
         q.used["either binds a variable"] += 1
-    return Either(arms)
+    return tree.Either(arms)
 
 
 def reached_both_ways(q: QueryMaker, scope: Scope, scopes: list[Scope]) -> list[tuple[tree.Clause, ...]]:

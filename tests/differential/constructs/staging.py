@@ -59,19 +59,19 @@ def with_stage(q: QueryMaker, scope: Scope) -> tuple[tree.Stage, Scope] | None:
     if q.chance(0.5):
         made = q.make("aggregate", own)
         if isinstance(made, Aggregate) and made.type in SINGLE:
-            columns.append(tree.Column(made, "n"))
+            columns.append(tree.Column(made, "total"))
     elif (prop := q.single(own)) is not None and q.chance(0.6):
-        columns.append(tree.Column(prop, "n"))
+        columns.append(tree.Column(prop, "total"))
     last = columns[-1]
     where = None
     if last.alias and last.expr.type in NUMBERS and q.chance(0.4):
         zero = tree.Literal(0 if last.expr.type not in ("F32", "F64") else 0.0, last.expr.type)
-        where = Compare(q.rng.choice((">=", "!=", ">")), tree.Alias("n", last.expr.type), zero)
+        where = Compare(q.rng.choice((">=", "!=", ">")), tree.Alias("total", last.expr.type), zero)
     if last.alias and q.chance(0.4):
-        order = (tree.OrderKey(tree.Alias("n", last.expr.type), q.rng.choice(("", "desc"))),)
+        order = (tree.OrderKey(tree.Alias("total", last.expr.type), q.rng.choice(("", "desc"))),)
     limit = tree.Literal(q.rng.randint(1, 4), "I64") if q.chance(0.4) else None
     after = Scope({name: scope.own[name] for name in kept}, {name: scope.own[name] for name in kept})
-    after.values = {"n": last.expr.type} if last.alias else {}
+    after.values = {"total": last.expr.type} if last.alias else {}
     clauses = q.clauses(after, 1)
     return tree.Stage(tuple(columns), where, order, limit, clauses), after
 
