@@ -111,7 +111,9 @@ def _part(tokens: Sequence[Token], index: int, depth: int) -> str | None:
 
 
 def _offset(tokens: Sequence[Token], index: int, depth: int) -> str | None:
-    return "OFFSET" if depth == 1 and type_at(tokens, index - 1) != "MATCH" else None
+    """`offset 10` behind a block or a limit; in a `where` it may be a property."""
+    counted = type_at(tokens, index + 1) in {"INTEGER", "MINUS", "PARAMETER", "VARIABLE"}
+    return "OFFSET" if depth == 1 and counted and _ends_operand(tokens, index - 1) else None
 
 
 def _distinct(tokens: Sequence[Token], index: int, depth: int) -> str | None:
