@@ -404,7 +404,7 @@ def waits(clause: tree.Clause, clauses: tuple[tree.Clause, ...], ctx: Context) -
 
 
 def exposed(clauses: tuple[tree.Clause, ...]) -> set[str]:
-    """The names that clauses bind for what is around them: their own, those of `optional` and of all arms of `either`."""
+    """The names that clauses bind for what is around them: of an `either` those that all arms bind."""
     found: set[str] = set()
     for each in clauses:
         if isinstance(each, tree.Bind | tree.Hop):

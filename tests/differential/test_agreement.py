@@ -13,7 +13,7 @@ from tests.differential.script import script
 from tests.differential.shrink import shrink
 
 SEEDS = range(1, 21)
-PER_STATE = 25
+PER_STATE = 12
 
 
 @pytest.mark.slow
