@@ -11,6 +11,7 @@ import pyarrow as pa
 from omnigraph.query import ir
 from omnigraph.query.ir.walk import leaves
 from omnigraph.schema.arrow import arrow_type
+from omnigraph.schema.catalog import property_column
 from omnigraph.schema.types import EntityType, Scalar, ScalarType, VectorType
 from omnigraph.spark.query.bindings import KEY, SOURCE, TARGET
 
@@ -29,7 +30,7 @@ class Field:
     @property
     def column(self) -> str:
         """The column of the table that holds it."""
-        return _OWN_COLUMNS.get(self.name, self.name)
+        return _OWN_COLUMNS.get(self.name) or property_column(self.name)
 
 
 class Needs:

@@ -1,0 +1,5 @@
+"""The sample on Spark shares the session of the Spark tests."""
+
+from tests.spark.conftest import spark
+
+__all__ = ["spark"]

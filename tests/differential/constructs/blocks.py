@@ -1,0 +1,159 @@
+"""Blocks inside a block: `not`, `exists`, `optional` and `either`."""
+
+from __future__ import annotations
+
+from tests.differential import tree
+from tests.differential.making import QueryMaker, Scope, makes
+from tests.differential.printing import block as braces
+from tests.differential.printing import written
+from tests.differential.sql import Bound, Context, Parts, condition, exposed, joins, select
+
+
+@written.register
+def _(node: tree.Either) -> str:
+    return "either " + " or ".join(braces(arm) for arm in node.arms)
+
+
+# --- what they mean
+
+
+@joins.register
+def _(clause: tree.Block, parts: Parts) -> None:
+    """`optional`: joined when the block is done, each one after those before it."""
+    if clause.kind != "optional":
+        return
+
+    def join(ctx: Context) -> tuple[str, list[str]]:
+        inner = ctx.inner()
+        text = select(clause.clauses, inner)
+        new = {name: bound for name, bound in inner.variables.items() if name not in ctx.variables}
+        ctx.variables.update({name: Bound(bound.ref, bound.kind, nullable=True) for name, bound in new.items()})
+        return text, [bound.ref for bound in new.values()]
+
+    parts.later.append(join)
+
+
+@joins.register
+def _(clause: tree.Either, parts: Parts) -> None:
+    """The union of what the arms say of the variables that all of them bind; without any, one arm has to match."""
+    scopes = [parts.ctx.inner() for _ in clause.arms]
+    texts = [select(arm, scope) for arm, scope in zip(clause.arms, scopes, strict=True)]
+    every = [[name for name in scope.variables if name not in parts.ctx.variables] for scope in scopes]
+    shared = [name for name in every[0] if name[0] != "_" and all(name in names for names in every)]
+    if not shared:
+        tests = [f"EXISTS ({text})" for text in texts]
+        parts.conditions.append(f"({' OR '.join(tests)})")
+        return
+    refs = {name: parts.ctx.fresh(name) for name in shared}
+    arms = []
+    for text, scope in zip(texts, scopes, strict=True):
+        listed = ", ".join(f"{scope.variables[name].ref} AS {refs[name]}" for name in shared)
+        arms.append(f"SELECT {listed} FROM ({text}) AS {parts.ctx.fresh('arm')}")
+    parts.beside.append(f"LATERAL ({' UNION '.join(arms)}) AS {parts.ctx.fresh('either')}")
+    for name in shared:
+        parts.ctx.variables[name] = Bound(refs[name], scopes[0].variables[name].kind)
+        parts.more.append(refs[name])
+
+
+@condition.register
+def _(clause: tree.Either, parts: Parts) -> None:
+    """Said already, as a join."""
+
+
+# --- how they are made
+
+
+@makes("test block", 2)
+@makes("block", 2)
+def not_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:
+    return block("not", q, scope, depth)
+
+
+@makes("test block", 1)
+@makes("block", 1)
+def exists_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:
+    return block("exists", q, scope, depth)
+
+
+@makes("last block")
+def optional_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:
+    inner = scope.inner()
+    clauses = q.clauses(inner, 0 if q.chance(0.7) else depth)
+    if not clauses or not (tree.mentioned(clauses) & set(scope.variables)):
+        return None
+    if scope.inside & set(inner.own):
+        return None
+    scope.inside |= inner.inside
+    for name, kind in inner.own.items():
+        scope.bind(name, kind)
+    return tree.Block("optional", clauses)
+
+
+@makes("block", 1.5)
+def either_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:
+    scopes = [scope.inner() for _ in range(2 if q.chance(0.85) else 3)]
+    common = reached_both_ways(q, scope, scopes) if q.chance(0.6) else [() for _ in scopes]
+    arms = tuple(
+        (*hop, *q.clauses(each, 0 if q.chance(0.8) else depth)[: 1 if hop and q.chance(0.6) else None])
+        for hop, each in zip(common, scopes, strict=True)
+    )
+    arms = tuple(arm for arm in arms if sound(arm, scope))
+    if len(arms) < len(scopes):
+        return None
+    if not all(arm and tree.mentioned(arm) & set(scope.variables) for arm in arms):
+        return None
+    bound = [exposed(arm) for arm in arms]
+    shared = {name: kind for name, kind in scopes[0].own.items() if name[0] != "_" and name in bound[0]}
+    for each, names in zip(scopes[1:], bound[1:], strict=True):
+        if any(name in each.own and each.own[name] != kind for name, kind in shared.items()):
+            return None
+        shared = {name: kind for name, kind in shared.items() if name in each.own and name in names}
+    if scope.inside & set(shared):
+        return None
+    for each in scopes:
+        scope.inside |= set(each.own) | each.inside
+    for name, kind in shared.items():
+        scope.bind(name, kind)
+        q.used["either binds a variable"] += 1
+    return tree.Either(arms)
+
+
+def reached_both_ways(q: QueryMaker, scope: Scope, scopes: list[Scope]) -> list[tuple[tree.Clause, ...]]:
+    """A traversal for each arm to a new variable of one name and type."""
+    known = [name for name in scope.named() if scope.variables[name].startswith("node:")]
+    starts = [
+        (name, edge) for name in known for edge in q.schema.edges if scope.variables[name] == f"node:{edge.source}"
+    ]
+    name = q.fresh(scope)
+    if not starts or name.startswith("_"):
+        return [() for _ in scopes]
+    target = q.rng.choice(starts)[1].target
+    fitting = [each for each in starts if each[1].target == target]
+    made: list[tuple[tree.Clause, ...]] = []
+    for inner in scopes:
+        start, edge = q.rng.choice(fitting)
+        inner.bind(name, f"node:{target}")
+        made.append((tree.Hop(start, edge.name, name),))
+    return made
+
+
+def sound(arm: tuple[tree.Clause, ...], scope: Scope) -> bool:
+    """Whether everything that the clauses look at is bound by them or around them."""
+    bound = set(scope.variables)
+    for each in arm:
+        if isinstance(each, tree.Bind | tree.Hop):
+            bound |= tree.mentioned(each)
+    plain = [each for each in arm if isinstance(each, tree.Where)]
+    return all(tree.mentioned(each) <= bound for each in plain)
+
+
+def block(kind: str, q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:
+    """A block that uses a variable from outside, or None."""
+    inner = scope.inner()
+    clauses = q.clauses(inner, depth)
+    if not clauses or not (tree.mentioned(clauses) & set(scope.variables)):
+        return None
+    scope.inside |= set(inner.own) | inner.inside
+    if len(clauses) > 1:
+        q.used[f"{kind} with several clauses"] += 1
+    return tree.Block(kind, clauses)

@@ -1,0 +1,21 @@
+"""A sample of the same random queries on Spark: the same rows as DuckDB."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.differential.hunt import Coverage, Options, hunt
+from tests.differential.script import script
+from tests.differential.shrink import shrink
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.mark.parametrize("seed", [301, 302])
+def test_spark_and_duckdb_agree(spark: Any, seed: int) -> None:
+    options = Options(queries_per_state=4, ways=(), spark_per_state=4)
+    found = next(hunt(seed, options, coverage := Coverage()), None)
+    assert found is None, script(shrink(found, 60))
+    assert coverage.answers > 15
