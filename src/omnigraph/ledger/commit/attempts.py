@@ -219,6 +219,8 @@ def run_write(
         failpoint("write.leased")
         touched = _Touched(prepare)
         patience = _Patience(DATA_ATTEMPTS, LAYOUT_ATTEMPTS)
+        # Who queues here is as patient with writers of other processes as with those of its own.
+        wait = settings().queue_wait_seconds if footprint is not None else None
         if footprint is not None and store.queue.is_contended(branch_name):
             patience.lost = HOLD_AFTER
         surface = retry is RetryPolicy.SURFACE or if_commit is not None
@@ -231,8 +233,8 @@ def run_write(
                     window = None
                     if patience.lost >= HOLD_AFTER:
                         keys = store.manifest.read(branch).tables.keys()
-                        window = window_held.enter_context(store.windows.enter(branch, keys))
-                    return _attempt(store, branch, touched, actor, if_commit, lease.name, window)
+                        window = window_held.enter_context(store.windows.enter(branch, keys, wait=wait))
+                    return _attempt(store, branch, touched, actor, if_commit, lease.name, window, wait)
             except TakenOver as lost:
                 return settle(store, lost.sidecar, lost.cause)
             except (Conflict, RecoveryRequired) as failure:
@@ -250,6 +252,7 @@ def _attempt(
     if_commit: str | None,
     lease: str,
     window: Window | None,
+    wait: float | None,
 ) -> GraphCommit | None:
     state = store.manifest.read(branch)
     if if_commit is not None:
@@ -261,7 +264,7 @@ def _attempt(
         intent = prepare(snapshots.of_state(branch, state), session)
         failpoint("write.prepared")
         if intent is not None:
-            commit = commit_write(store, replace(intent, if_commit=if_commit), lease=lease, window=window)
+            commit = commit_write(store, replace(intent, if_commit=if_commit), lease=lease, window=window, wait=wait)
     except (WriteUnresolved, WriteInDoubt, LeaseLost, TakenOver):
         # Somebody else will finish or undo it, or did, and needs everything that was staged.
         raise

@@ -67,20 +67,26 @@ def prepare_line(store: GraphParts, branch: BranchRef, pin: TablePin) -> TableVe
 
 
 def commit_write(
-    store: GraphParts, intent: WriteIntent, *, lease: str | None = None, window: Window | None = None
+    store: GraphParts,
+    intent: WriteIntent,
+    *,
+    lease: str | None = None,
+    window: Window | None = None,
+    wait: float | None = None,
 ) -> GraphCommit | None:
     """Commit a prepared write; the commit that was published, or None when nothing of it moved anything.
 
     `lease` names the lease of the writer, for the sidecar; `window` is the commit window, if it is held already: then
-    whoever holds it settles what became of a write that was taken over (`TakenOver`), after leaving it. Before Phase A
-    nothing has moved: `TableMoved`, `SchemaMoved`, `PreconditionFailed`, `RecoveryRequired`. After it, an error means
-    that the write was undone, unless it says otherwise (`RecoveryRequired`, `WriteInDoubt`).
+    whoever holds it settles what became of a write that was taken over (`TakenOver`), after leaving it. Otherwise it is
+    waited for, `wait` seconds or as the settings say. Before Phase A nothing has moved: `TableMoved`, `SchemaMoved`,
+    `PreconditionFailed`, `RecoveryRequired`. After it, an error means that the write was undone, unless it says
+    otherwise (`RecoveryRequired`, `WriteInDoubt`).
     """
     if window is not None:
         return _commit_in(store, window, intent, lease)
     schema = intent.schema_digest is not None
     try:
-        with store.windows.enter(intent.branch, intent.guarded_keys, schema=schema) as entered:
+        with store.windows.enter(intent.branch, intent.guarded_keys, schema=schema, wait=wait) as entered:
             return _commit_in(store, entered, intent, lease)
     except TakenOver as lost:
         return settle(store, lost.sidecar, lost.cause)

@@ -154,6 +154,7 @@ class Sidecar:
 
     def to_json(self) -> bytes:
         """The content of the sidecar's object."""
+        combined = {"operations": [operation.to_json() for operation in self.operations]} if self.operations else {}
         return orjson.dumps(
             {
                 "schema_version": SIDECAR_SCHEMA_VERSION,
@@ -177,7 +178,7 @@ class Sidecar:
                 "schema_digest": self.schema_digest,
                 "changes_data": self.changes_data,
                 "resolution": self.resolution,
-                "operations": [operation.to_json() for operation in self.operations],
+                **combined,
             },
             option=orjson.OPT_INDENT_2,
         )

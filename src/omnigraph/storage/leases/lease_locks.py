@@ -13,7 +13,7 @@ from pathlib import Path
 from omnigraph.storage.constants import OS_LOCK_DIRECTORY
 from omnigraph.storage.leases.lease_values import LeaseInfo, decode_info, encode_info, file_name, new_info
 from omnigraph.storage.objects.object_errors import storage_errors
-from omnigraph.storage.objects.os_locks import is_free, names_this_file, try_lock, unlock_and_remove
+from omnigraph.storage.objects.os_locks import fair_lock, is_free, names_this_file, try_lock, unlock_and_remove
 from omnigraph.storage.uri import Root
 
 _log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class LockLeases:
         """Lock the file of this name within `wait` seconds."""
         path = self._path(name)
         with storage_errors("locking", str(path)):
-            descriptor = try_lock(path, wait)
+            descriptor = fair_lock(path, wait)
             if descriptor is None:
                 return None
             try:

@@ -22,6 +22,9 @@ _guard = threading.Lock()
 _SHORTEST_WAIT_SECONDS = 0.02
 """A look at a lock (`is_free`) holds it for an instant; nobody may be told "busy" because of that."""
 
+_LONGEST_PAUSE_SECONDS = 0.004
+"""Between two looks at a lock that is taken. Most are held for milliseconds."""
+
 
 def try_lock(path: Path, wait: float = 0.0) -> int | None:
     """Lock `path` exclusively within `wait` seconds; the descriptor, or None when somebody else keeps it.
@@ -41,7 +44,7 @@ def try_lock(path: Path, wait: float = 0.0) -> int | None:
             if time.monotonic() >= deadline:
                 return None
             time.sleep(pause)
-            pause = min(pause * 2, 0.008)
+            pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
             continue
         except BaseException:
             _close(descriptor)
@@ -54,6 +57,27 @@ def try_lock(path: Path, wait: float = 0.0) -> int | None:
         if ours:
             return descriptor
         _close(descriptor)
+
+
+def fair_lock(path: Path, wait: float) -> int | None:
+    """Like `try_lock`, for locks that are taken again and again: who has just released one does not get it back first.
+
+    Waiters of other processes look every few milliseconds, and the former holder would always be quicker. So whoever
+    finds the lock taken locks a turnstile beside it first: its holder is the next, and newcomers queue behind that.
+    """
+    turnstile = path.with_name(f"{path.name}.next")
+    deadline = time.monotonic() + wait
+    if wait <= 0 or is_free(turnstile):
+        descriptor = try_lock(path, 0.0)
+        if descriptor is not None or wait <= 0:
+            return descriptor
+    first = try_lock(turnstile, max(0.0, deadline - time.monotonic()))
+    if first is None:
+        return None
+    try:
+        return try_lock(path, max(0.0, deadline - time.monotonic()))
+    finally:
+        unlock_and_remove(turnstile, first)
 
 
 def is_free(path: Path) -> bool:
