@@ -112,6 +112,7 @@ class Stage:
 
     def __init__(self, place: Path) -> None:
         self.path = place / "graph"
+        place.mkdir(exist_ok=True)
         self._copy = place / "copy"
         with new_graph(str(self.path)) as store:
             create_branch(store, "review")
