@@ -60,7 +60,7 @@ def _write(store: GraphStore, kind: str, item: str) -> bool:
         graph = Graph(store)
         graph.branch_create(item)
         put_company(store, item, item)
-        graph.branch_merge(item, into="main")
+        graph.merge(item, into="main")
         graph.branch_delete(item)
     return True
 
