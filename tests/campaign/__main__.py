@@ -37,7 +37,7 @@ def main() -> int:
         if options.store and endpoint:
             # Only the writers meet trouble; who checks talks to the store itself.
             proxy = Proxy(endpoint, options.trouble)
-            os.environ["AWS_ENDPOINT_URL"] = proxy.endpoint
+            campaign.writers_endpoint = proxy.endpoint
         stage = Stage(place / "stage") if not options.store else None
         started = time.monotonic()
         number = 0

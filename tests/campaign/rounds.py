@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+import pytest
+
 from omnigraph.errors import OmniGraphError
 from omnigraph.ledger.branches.branches import create_branch
 from omnigraph.ledger.store import GraphStore, open_store
@@ -36,6 +38,7 @@ class Campaign:
     counts: Counter[str] = field(default_factory=Counter)
     broken: list[str] = field(default_factory=list)
     cleaned: bool = False
+    writers_endpoint: str | None = None
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
@@ -75,7 +78,10 @@ class Campaign:
         cause = self.chance.choice(["ENOSPC", "EIO", "EMFILE"]) if self.chance.random() < 0.3 else None
         self.counts[f"writers: {kind}"] += 1
         self.counts["starved writers"] += cause is not None
-        return start_child(write_on, self.uri, kind, f"r{number}w{one}", str(self.journal), cause)
+        with pytest.MonkeyPatch.context() as patch:
+            if self.writers_endpoint is not None:
+                patch.setenv("AWS_ENDPOINT_URL", self.writers_endpoint)
+            return start_child(write_on, self.uri, kind, f"r{number}w{one}", str(self.journal), cause)
 
     def _wait_until_at_work(self, number: int, children: list[BaseProcess]) -> None:
         deadline = time.monotonic() + 20
