@@ -22,6 +22,7 @@ from omnigraph.errors import OmniGraphError
 from omnigraph.ledger.branches.branches import create_branch
 from omnigraph.ledger.commit import attempts, window
 from omnigraph.ledger.manifest import publish
+from omnigraph.ledger.recovery.recover import recover_all
 from omnigraph.ledger.store import GraphStore, open_store
 from omnigraph.maintain.optimize.optimize import optimize
 from omnigraph.storage.leases import lease_locks
@@ -90,7 +91,8 @@ def _company(store: GraphStore, name: str) -> object:
 
 
 def _reopen(store: GraphStore, name: str) -> object:
-    return open_store(store.uri)
+    # Recovery as an open runs it, with a handle that shares no lock in process with the others.
+    return recover_all(store)
 
 
 def _optimize(store: GraphStore, name: str) -> object:
@@ -112,6 +114,7 @@ class Stage:
 
     def __init__(self, place: Path) -> None:
         self.path = place / "graph"
+        place.mkdir(exist_ok=True)
         self._copy = place / "copy"
         with new_graph(str(self.path)) as store:
             create_branch(store, "review")

@@ -132,7 +132,7 @@ def verify(store: GraphStore, *, deep: bool = False) -> VerifyReport:
     for branch, snapshot in states:
         found += checked.check(branch.name, snapshot)
     found += _tags(store, checked)
-    passing = lasting(lambda: _passing(store, states))
+    passing = lasting(lambda: _passing(store, states, deep))
     found += _with_writers_named(store, states, passing)
     try:
         found += _leftovers(store)
@@ -189,10 +189,10 @@ def lasting(look: Callable[[], list[Finding]]) -> list[Finding]:
     return found
 
 
-def _passing(store: GraphStore, states: list[tuple[BranchRef, Snapshot]]) -> list[Finding]:
+def _passing(store: GraphStore, states: list[tuple[BranchRef, Snapshot]], deep: bool) -> list[Finding]:
     """What a writer at work shows too."""
     drift = [finding for branch, _ in states for finding in _drift(store, branch)]
-    return [*drift, *_sidecars(store), *_history(store, states)]
+    return [*drift, *_sidecars(store), *_history(store, states, deep)]
 
 
 def _with_writers_named(
@@ -328,31 +328,37 @@ def _tags(store: GraphStore, checked: _Tables) -> list[Finding]:
     return found
 
 
-def _history(store: GraphStore, states: list[tuple[BranchRef, Snapshot]]) -> list[Finding]:
-    """The log against the manifest's versions that still exist, and every commit against its parents."""
+def _history(store: GraphStore, states: list[tuple[BranchRef, Snapshot]], deep: bool) -> list[Finding]:
+    """The log against the manifest's versions that still exist, and every commit against its parents.
+
+    A version that the log names is read only when `deep`: history may be long, and what it shows is in no branch.
+    """
     try:
         graph = store.commits.graph()
     except OmniGraphError as error:
         return [Finding(Rule.LOGGED, error.message)]
     found: list[Finding] = []
+    logged = {(commit.manifest_branch, commit.manifest_version) for commit in graph}
     for branch, _ in states:
         try:
             lost = lost_head(store, branch, store.manifest.read(branch))
             if lost is not None:
                 found.append(Finding(Rule.ACKNOWLEDGED, f"{lost}; run `omnigraph repair`", branch.name))
-            versions = store.tables.versions(MANIFEST, branch.manifest_branch)
+            versions = inventory.versions_by_name(store, MANIFEST, branch.manifest_branch)
         except OmniGraphError as error:
             found.append(Finding(Rule.LOGGED, f"its manifest cannot be listed: {error.message}", branch.name))
             continue
-        for info in versions:
+        for version in versions:
+            if not deep and (branch.manifest_branch, version) in logged:
+                continue
             try:
-                head = store.manifest.read(branch, info.version).head
+                head = store.manifest.read(branch, version).head
             except OmniGraphError as error:
-                text = f"manifest version {info.version} cannot be read: {error.message}"
+                text = f"manifest version {version} cannot be read: {error.message}"
                 found.append(Finding(Rule.LOGGED, text, branch.name))
                 continue
             if graph.get(head.graph_commit_id) is None:
-                text = f"manifest version {info.version} was published by {head.graph_commit_id}, which the log lacks"
+                text = f"manifest version {version} was published by {head.graph_commit_id}, which the log lacks"
                 found.append(Finding(Rule.LOGGED, text, branch.name))
     known_lost = lost_commits(store)
     for commit in graph:

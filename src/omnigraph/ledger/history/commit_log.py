@@ -16,7 +16,7 @@ import threading
 import time
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -55,6 +55,7 @@ LARGEST_TAIL_BYTES = 256 << 10
 """The last fragment is rewritten by each append, so it must not grow large; combined commits have long rows."""
 
 _PINS_CACHE = 256
+_RECENT_PINS = 1024
 _logger = logging.getLogger("omnigraph.ledger")
 
 declare("log.append.before", "A publish has landed and its commit is not in the commit log yet")
@@ -211,6 +212,25 @@ class CommitLog:
                 pins = decode_pins(stored[one], pins)
                 self._remember_pins(one, pins)
             return pins
+
+    def pins_of_many(self, commit_ids: Collection[str]) -> Iterator[tuple[str, Pins]]:
+        """The pins of many commits in the order of the log, by one pass over it; those without pins are left out.
+
+        A commit's pins build on its parent's, which came shortly before it, so only the last ones are kept.
+        """
+        recent: OrderedDict[str, Pins] = OrderedDict()
+        columns = [ID, "parent_commit_id", "pins_depth", "pins"]
+        with _log_errors():
+            for batch in self._tables.scan(self._tables.head(LOG), columns=columns):
+                for commit_id, parent, depth, data in zip(*(column.to_pylist() for column in batch.columns)):
+                    if depth is None:
+                        continue
+                    base = None if depth == 0 else recent.get(parent) or self.pins(parent)
+                    recent[commit_id] = decode_pins(data, base)
+                    if len(recent) > _RECENT_PINS:
+                        recent.popitem(last=False)
+                    if commit_id in commit_ids:
+                        yield commit_id, recent[commit_id]
 
     def files(self) -> dict[str, str]:
         """The checksums of all files that were ever published, as far as commits have recorded them."""

@@ -22,6 +22,9 @@ from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.values import TableVersion
 
+_CACHED_ROWS = 65_536
+"""Rows of states that are kept whatever their number: the heads of a thousand branches of a small graph stay known."""
+
 
 @dataclass(frozen=True, slots=True)
 class ManifestState:
@@ -58,6 +61,7 @@ class Manifest:
         self._tables = tables
         self._legacy = legacy
         self._states: OrderedDict[TableVersion, ManifestState] = OrderedDict()
+        self._rows = 0
         self._lock = threading.Lock()
 
     def read(self, branch: BranchRef, version: int | None = None) -> ManifestState:
@@ -86,16 +90,18 @@ class Manifest:
     def remember(self, state: ManifestState) -> ManifestState:
         """Keep a state that is known without reading it, such as the one that was just published."""
         with self._lock:
+            before = self._states.pop(state.table, None)
+            self._rows += len(state.rows) - (len(before.rows) if before else 0)
             self._states[state.table] = state
-            self._states.move_to_end(state.table)
-            while len(self._states) > max(1, settings().manifest_cache):
-                self._states.popitem(last=False)
+            while len(self._states) > max(1, settings().manifest_cache) and self._rows > _CACHED_ROWS:
+                self._rows -= len(self._states.popitem(last=False)[1].rows)
         return state
 
     def forget(self) -> None:
         """Drop every cached state, after old versions were removed."""
         with self._lock:
             self._states.clear()
+            self._rows = 0
 
     def _load(self, table: TableVersion) -> ManifestState:
         stamp = read_stamp(self._tables.schema(table))

@@ -8,7 +8,7 @@ There `__manifest` holds the whole history of `table_version` rows instead of on
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -199,6 +199,15 @@ class LegacyLog(CommitLog):
         heads = [graph.head(ref.manifest_branch, manifest.read(ref).version) for ref in graph.branches()]
         self._old = CommitGraph([*graph.commits(), *heads])
         self._manifest = manifest
+
+    def newest_of(self, incarnation: str) -> str | None:
+        return None
+
+    def files(self) -> dict[str, str]:
+        return {}
+
+    def pins_of_many(self, commit_ids: Collection[str]) -> Iterator[tuple[str, Pins]]:
+        return iter(())
 
     def knows(self, commit_ids: Sequence[str]) -> set[str]:
         return {one for one in commit_ids if one in self._old}

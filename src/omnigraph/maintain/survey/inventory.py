@@ -82,3 +82,12 @@ def versions_of(store: GraphStore, location: str, line: str | None) -> tuple[int
         if line is None or any(fork.name == line for fork in store.tables.list_forks(location)):
             raise
         return None
+
+
+def versions_by_name(store: GraphStore, location: str, line: str | None) -> list[int]:
+    """The versions of a line by the names of their files, oldest first: one listing, no version is read."""
+    base = f"{location}/tree/{line}" if line else location
+    names = [entry.path.rpartition("/")[2] for entry in store.objects.list(f"{base}/_versions")]
+    numbers = [int(name.removesuffix(".manifest")) for name in names if name.removesuffix(".manifest").isdigit()]
+    # Lance counts versions down in names, so that the newest sorts first; graphs of older programs count up.
+    return sorted(2**64 - 1 - number if number >= 2**63 else number for number in numbers)

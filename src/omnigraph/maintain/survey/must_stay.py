@@ -75,6 +75,10 @@ def working_since(store: GraphStore) -> float | None:
     return min((lease.acquired_at - LEASE_CLOCK_SKEW_SECONDS for lease in leases), default=None)
 
 
+_MANY = 32
+"""From this many commits on their pins are read by one pass over the log instead of one look-up each."""
+
+
 def collect(store: GraphStore, before: Heads, retention: Retention, now: float) -> Needs:
     """What is needed now. `before` are the heads from before anything was listed."""
     since = working_since(store)
@@ -98,7 +102,14 @@ def collect(store: GraphStore, before: Heads, retention: Retention, now: float) 
     for _, state in (*before.states.values(), *heads.states.values()):
         found.setdefault((MANIFEST, state.table.branch), set()).add(state.version)
         _note(found, keys, state.tables.values())
-    for commit_id in sorted(kept):
+    logged = dict.fromkeys(kept)
+    if len(kept) > _MANY:
+        for commit_id, known_pins in store.commits.pins_of_many(kept):
+            _note(found, keys, known_pins.values())
+            commit = get_commit(store, commit_id)
+            found.setdefault((MANIFEST, commit.manifest_branch), set()).add(commit.manifest_version)
+            logged.pop(commit_id, None)
+    for commit_id in sorted(logged):
         pins = _pins(store, commit_id, must_be_known=commit_id in certain)
         if pins is None:
             continue

@@ -68,8 +68,12 @@ def merge_table(
     """The merge of one table; None when the source did not touch it since the base and no answer is about it."""
     key = type_.table_key
     source_pin, target_pin = source.tables[key], target.tables[key]
+    answers = resolutions.of_table(key)
+    base_pins = [base.tables.get(key) for base in bases]
+    if not answers and _untouched(base_pins, source_pin, target_pin):
+        # Nothing is opened for a table that the source did not touch: most of a large schema.
+        return None
     with row_engine() as engine:
-        answers = resolutions.of_table(key)
         found = _found(store, engine, type_, bases, source_pin, target_pin, placement, answers)
         if found is None and not answers:
             return None
@@ -160,7 +164,7 @@ def _found(
     answers: Mapping[str, Resolution],
 ) -> Found | None:
     base_pins = [base.tables.get(type_.table_key) for base in bases]
-    if _same(source, target) or (base_pins and all(_same(pin, source) for pin in base_pins)):
+    if _untouched(base_pins, source, target):
         return None
     only = base_pins[0] if len(base_pins) == 1 else None
     if only is not None and not answers:
@@ -181,6 +185,11 @@ def _found(
         return _joined(placement.run(compare_part, work))
     _collect(store, engine, type_, base_pins, source, target, wanted or None)
     return _by_virtual_base(store, engine, type_, bases) if len(bases) > 1 else _by_one_base(engine, type_)
+
+
+def _untouched(bases: Sequence[TablePin | None], source: TablePin, target: TablePin) -> bool:
+    """Whether the source brings nothing: it is where the target is, or where every base is."""
+    return _same(source, target) or bool(bases and all(_same(pin, source) for pin in bases))
 
 
 def _by_one_base(engine: RowEngine, type_: GraphType) -> Found:
