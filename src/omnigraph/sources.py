@@ -86,7 +86,7 @@ def gathered(
 
 
 def _refuse_clash(method: str, text: str, name: str, own: Mapping[str, Any]) -> None:
-    from omnigraph.query.parse import parse_queries
+    from omnigraph.query.text.parse import parse_queries
 
     queries = parse_queries(text).queries
     wanted = own.get("name")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import SparkUnavailable
-from omnigraph.spark.worker_python import settle_worker_python
+from omnigraph.spark.session.worker_python import settle_worker_python
 
 OWN_SESSION = """
 import os, sys

@@ -127,7 +127,7 @@ def query(
 
 def only_query(source: str) -> str:
     """The name of the query of a text that holds one."""
-    from omnigraph.query.parse import parse_queries
+    from omnigraph.query.text.parse import parse_queries
 
     return parse_queries(source).queries[0].name.text
 

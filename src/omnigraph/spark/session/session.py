@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import BadRequest, SparkUnavailable
 from omnigraph.spark.session.java import require_java
-from omnigraph.spark.worker_python import settle_worker_python
+from omnigraph.spark.session.worker_python import settle_worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
