@@ -1,6 +1,6 @@
 """Findings in the two languages: a code, a position, the line with a caret, and a suggestion.
 
-The errors that carry them are in `errors`, with the rest of the family; they can be imported from here too.
+The errors that carry them are in `errors`, with the rest of the family.
 """
 
 from __future__ import annotations
@@ -10,11 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
-
-from omnigraph.errors import LanguageError as LanguageError
-from omnigraph.errors import QueryParseError as QueryParseError
-from omnigraph.errors import QueryTypeError as QueryTypeError
-from omnigraph.errors import SchemaError as SchemaError
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-if TYPE_CHECKING:
-    from omnigraph.diagnostics import Diagnostic
+from omnigraph.diagnostics import UNNAMED, Diagnostic
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +336,7 @@ class LanguageError(OmniGraphError):
 
     kind = "parse"
 
-    def __init__(self, diagnostics: Sequence[Diagnostic], source: str, filename: str = "<input>") -> None:
+    def __init__(self, diagnostics: Sequence[Diagnostic], source: str, filename: str = UNNAMED) -> None:
         self.diagnostics = tuple(diagnostics)
         self.source = source
         self.filename = filename

@@ -14,7 +14,7 @@ from omnigraph.errors import BadRequest
 from omnigraph.forked import is_here, opened_here, refuse_in_child
 from omnigraph.graph_groups import BranchGroup, MaintenanceGroup, SchemaGroup
 from omnigraph.graph_maintenance import Maintenance
-from omnigraph.query.cache import CacheKey, QueryCache
+from omnigraph.query.compiled import CacheKey, QueryCache
 from omnigraph.sources import gathered, named_in_errors, query_source, schema_source
 
 if TYPE_CHECKING:

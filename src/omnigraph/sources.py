@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omnigraph.diagnostics import UNNAMED, LanguageError
-from omnigraph.errors import BadRequest, NotFound
+from omnigraph.diagnostics import UNNAMED
+from omnigraph.errors import BadRequest, LanguageError, NotFound
 
 
 @dataclass(frozen=True, slots=True)

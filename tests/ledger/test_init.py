@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.config import override
-from omnigraph.diagnostics import SchemaError
-from omnigraph.errors import BadRequest, NotFound, StorageError
+from omnigraph.errors import BadRequest, NotFound, SchemaError, StorageError
 from omnigraph.ledger.layout import INIT_MARKER, OWN_NAMES
 from omnigraph.ledger.store import create_store, open_store
 from omnigraph.ledger.values import WriterKind

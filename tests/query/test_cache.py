@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from omnigraph.diagnostics import QueryTypeError
-from omnigraph.query.cache import CacheKey, QueryCache
+from omnigraph.errors import QueryTypeError
+from omnigraph.query.compiled import CacheKey, QueryCache
 from omnigraph.query.ir import CompiledQuery
 from tests.query.sample import compiled
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.diagnostics import LanguageError, QueryParseError, QueryTypeError, Severity
+from omnigraph.diagnostics import Severity
+from omnigraph.errors import LanguageError, QueryParseError, QueryTypeError
 from omnigraph.query.codes import MEANINGS
 from omnigraph.query.lint import lint
 from tests.query.sample import SCHEMA, compiled, unmarked

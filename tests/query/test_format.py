@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.diagnostics import QueryParseError
+from omnigraph.errors import QueryParseError
 from omnigraph.query.text.format import WIDTH, format_queries
 from omnigraph.query.text.parse import parse_queries
 from omnigraph.query.text.tokens import tokenize

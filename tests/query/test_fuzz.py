@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from omnigraph.diagnostics import LanguageError, QueryParseError
+from omnigraph.errors import LanguageError, QueryParseError
 from omnigraph.query.lint import lint
 from omnigraph.query.lower.compile import compile_file
 from omnigraph.query.text.format import format_queries

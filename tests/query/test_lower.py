@@ -6,8 +6,7 @@ import datetime
 
 import pytest
 
-from omnigraph.diagnostics import QueryTypeError
-from omnigraph.errors import BadRequest, NotFound
+from omnigraph.errors import BadRequest, NotFound, QueryTypeError
 from omnigraph.query import ir
 from omnigraph.query.lower.compile import compile_file, compile_query
 from omnigraph.query.text.parse import parse_queries

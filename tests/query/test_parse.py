@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph.diagnostics import QueryParseError
+from omnigraph.errors import QueryParseError
 from omnigraph.query.text import syntax
 from omnigraph.query.text.parse import MAX_CLAUSES, MAX_SOURCE_LENGTH, parse_queries
 from omnigraph.query.text.print import expression_text, traversal_text

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from omnigraph.diagnostics import QueryParseError, QueryTypeError
+from omnigraph.errors import QueryParseError, QueryTypeError
 from omnigraph.query.lower.compile import compile_file
 from omnigraph.query.text import syntax
 from omnigraph.query.text.format import format_queries

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.diagnostics import QueryParseError
+from omnigraph.errors import QueryParseError
 from omnigraph.query.text.parse import MAX_ERRORS, parse_queries
 from tests.query.sample import unmarked
 

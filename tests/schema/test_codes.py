@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.diagnostics import SchemaError, Severity
+from omnigraph.diagnostics import Severity
+from omnigraph.errors import SchemaError
 from omnigraph.schema.codes import SCHEMA_CODES
 from omnigraph.schema.compiler.compile import check_schema, compile_schema
 from omnigraph.schema.limits import MAX_DIAGNOSTICS, MAX_SOURCE_LENGTH

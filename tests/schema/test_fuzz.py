@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from omnigraph.diagnostics import SchemaError
+from omnigraph.errors import SchemaError
 from omnigraph.schema.catalog_json import catalog_from_json, catalog_to_json
 from omnigraph.schema.compiler.compile import check_schema, compile_schema
 from omnigraph.schema.syntax.format import format_schema

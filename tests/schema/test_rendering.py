@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.diagnostics import Diagnostic, SchemaError, Span
+from omnigraph.diagnostics import Diagnostic, Span
+from omnigraph.errors import SchemaError
 from omnigraph.schema.compiler.compile import compile_schema
 from omnigraph.schema.syntax.source import Lines
 

@@ -47,7 +47,7 @@ def test_every_error_pickles() -> None:
     for kind in family:
         family += [child for child in kind.__subclasses__() if child not in family]
     for kind in family:
-        if issubclass(kind, diagnostics.LanguageError):
+        if issubclass(kind, errors.LanguageError):
             error = kind([finding], "text", "file.pg")
         else:
             base = next((known for known in special if issubclass(kind, known)), None)

@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from omnigraph.diagnostics import QueryParseError, QueryTypeError
-from omnigraph.errors import BadRequest, ValidationFailed
+from omnigraph.errors import BadRequest, QueryParseError, QueryTypeError, ValidationFailed
 from omnigraph.ledger.store import GraphStore, create_store
 from omnigraph.write.load.load import load
 from omnigraph.write.mutate.mutate import mutate

@@ -11,8 +11,7 @@ import typer.exceptions
 from omnigraph.cli.commands import branches, commits, data, graphs, languages, maintenance, schemas
 from omnigraph.cli.quick_start import start_without_pandas
 from omnigraph.cli.show.output import Output, console, dump_json
-from omnigraph.diagnostics import LanguageError
-from omnigraph.errors import OmniGraphError
+from omnigraph.errors import LanguageError, OmniGraphError
 
 app = typer.Typer(
     name="omnigraph",

@@ -9,9 +9,9 @@ from typing import Any
 
 from omnigraph.errors import BadRequest
 from omnigraph.query import ir
-from omnigraph.query.blobs import parse_blob
-from omnigraph.query.check.literals import INTEGER_RANGES
+from omnigraph.query.blob_text import parse_blob
 from omnigraph.query.check.scope import suggest_variable
+from omnigraph.query.check.values.literals import INTEGER_RANGES
 from omnigraph.query.moments import in_utc, parse_date, parse_datetime
 from omnigraph.schema.floats import NoFloat, Underflow, as_float
 from omnigraph.schema.types import FLOATS, EnumType, ListType, Scalar, ScalarType, ValueType, VectorType

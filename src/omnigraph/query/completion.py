@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from omnigraph.query.check.functions import ALL_FUNCTIONS
+from omnigraph.query.check.values.functions import ALL_FUNCTIONS
 from omnigraph.query.functions.table import FUNCTIONS
 from omnigraph.query.text.tokens import KEYWORDS, SOFT_KEYWORDS
 

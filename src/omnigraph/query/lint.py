@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from omnigraph.diagnostics import Diagnostic, QueryTypeError, Severity, Span
+from omnigraph.diagnostics import Diagnostic, Severity, Span
+from omnigraph.errors import QueryTypeError
 from omnigraph.query import codes, ir
 from omnigraph.query.lower.compile import compile_query
 from omnigraph.query.text import syntax

@@ -7,8 +7,7 @@ import json
 import pytest
 from hypothesis import given, settings
 
-from omnigraph.diagnostics import SchemaError
-from omnigraph.errors import BadRequest
+from omnigraph.errors import BadRequest, SchemaError
 from omnigraph.schema.catalog import Cardinality, Catalog, Check, Range
 from omnigraph.schema.codes import MIGRATION_CODES
 from omnigraph.schema.compiler.compile import compile_schema

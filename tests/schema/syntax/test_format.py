@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 
-from omnigraph.diagnostics import SchemaError
+from omnigraph.errors import SchemaError
 from omnigraph.schema.syntax.format import format_schema, print_schema
 from omnigraph.schema.syntax.parse import parse_schema
 from omnigraph.schema.syntax.source import comments_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.diagnostics import SchemaError
+from omnigraph.errors import SchemaError
 from omnigraph.schema.syntax.parse import parse_schema
 from omnigraph.schema.syntax.syntax import (
     EdgeSyntax,

@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 from omnigraph.config import override
-from omnigraph.diagnostics import QueryParseError, QueryTypeError
-from omnigraph.errors import BadRequest, KeyConflict, PreconditionFailed, ValidationFailed
+from omnigraph.errors import (
+    BadRequest,
+    KeyConflict,
+    PreconditionFailed,
+    QueryParseError,
+    QueryTypeError,
+    ValidationFailed,
+)
 from omnigraph.ledger.branches.branches import create_branch
 from omnigraph.ledger.store import GraphStore
 from omnigraph.write.mutate.mutate import mutate

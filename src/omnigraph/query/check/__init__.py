@@ -1,3 +1,3 @@
 """The type checker: from a syntax tree to typed IR expressions, with every error of a query collected."""
 
-__all__ = ["aggregates", "blocks", "functions", "literals", "match", "mutation", "parameters", "results", "scope"]
+__all__ = ["blocks", "match", "mutation", "parameters", "results", "scope", "values"]

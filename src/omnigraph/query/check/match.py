@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.query import codes, ir
 from omnigraph.query.check import blocks
-from omnigraph.query.check.comparisons import equals
-from omnigraph.query.check.expressions import ExpressionChecker, Row
 from omnigraph.query.check.hops import Walk, named_edges, narrow
-from omnigraph.query.check.names import common_names, own_variables
-from omnigraph.query.check.places import Place
 from omnigraph.query.check.scope import Bound, Scope, common_field, lower_first, node_types, shown
 from omnigraph.query.check.scope import common_names as shared_names
+from omnigraph.query.check.values.comparisons import equals
+from omnigraph.query.check.values.expressions import ExpressionChecker, Row
+from omnigraph.query.check.values.places import Place
+from omnigraph.query.check.written_names import common_names, own_variables
 from omnigraph.query.ir.walk import columns_of, variables_of
 from omnigraph.query.text import syntax
 from omnigraph.schema.catalog import EdgeType

@@ -8,11 +8,11 @@ from typing import Any
 
 from omnigraph.diagnostics import Span, did_you_mean
 from omnigraph.query import codes, ir
-from omnigraph.query.blobs import parse_blob
-from omnigraph.query.check.expressions import ExpressionChecker, Row
-from omnigraph.query.check.literals import Misfit, typed
-from omnigraph.query.check.places import Place
+from omnigraph.query.blob_text import parse_blob
 from omnigraph.query.check.scope import Scope, shown, suggest_variable
+from omnigraph.query.check.values.expressions import ExpressionChecker, Row
+from omnigraph.query.check.values.literals import Misfit, typed
+from omnigraph.query.check.values.places import Place
 from omnigraph.query.ir.walk import variables_of
 from omnigraph.query.text import syntax
 from omnigraph.query.text.print import expression_text

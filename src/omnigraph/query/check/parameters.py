@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.query import codes, ir
-from omnigraph.query.check.expressions import ExpressionChecker
-from omnigraph.query.check.literals import Misfit, typed
-from omnigraph.query.check.places import Place
 from omnigraph.query.check.scope import Problems, Scope
+from omnigraph.query.check.values.expressions import ExpressionChecker
+from omnigraph.query.check.values.literals import Misfit, typed
+from omnigraph.query.check.values.places import Place
 from omnigraph.query.text import syntax
 from omnigraph.query.typing import STRING
 from omnigraph.schema.catalog import Catalog

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from omnigraph.diagnostics import Span
 from omnigraph.query import codes, ir
-from omnigraph.query.check.aggregates import has_aggregate
-from omnigraph.query.check.expressions import AliasTable, ExpressionChecker
-from omnigraph.query.check.places import Place
 from omnigraph.query.check.scope import Scope, shown
+from omnigraph.query.check.values.aggregates import has_aggregate
+from omnigraph.query.check.values.expressions import AliasTable, ExpressionChecker
+from omnigraph.query.check.values.places import Place
 from omnigraph.query.text import syntax
 from omnigraph.query.typing import STRING, children, is_nullable, type_of
 from omnigraph.schema.types import INTEGERS, ListType, ScalarType, VectorType, is_blob

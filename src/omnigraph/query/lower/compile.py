@@ -53,8 +53,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from omnigraph.diagnostics import Diagnostic, QueryTypeError, did_you_mean
-from omnigraph.errors import BadRequest, NotFound
+from omnigraph.diagnostics import Diagnostic, did_you_mean
+from omnigraph.errors import BadRequest, NotFound, QueryTypeError
 from omnigraph.query import ir
 from omnigraph.query.check.blocks import Block
 from omnigraph.query.check.match import MatchChecker

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.diagnostics import Diagnostic, QueryParseError, Span, did_you_mean
+from omnigraph.diagnostics import Diagnostic, Span, did_you_mean
+from omnigraph.errors import QueryParseError
 from omnigraph.query.text import syntax
 from omnigraph.query.text.parse_errors import bare_name, unexpected_end, unexpected_token
 from omnigraph.query.text.tokens import (

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from omnigraph.diagnostics import Diagnostic, SchemaError, Severity
+from omnigraph.diagnostics import Diagnostic, Severity
+from omnigraph.errors import SchemaError
 from omnigraph.schema.catalog import (
     Annotation,
     Cardinality,

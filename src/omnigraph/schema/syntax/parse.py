@@ -13,7 +13,8 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from omnigraph.diagnostics import Diagnostic, SchemaError, Span
+from omnigraph.diagnostics import Diagnostic, Span
+from omnigraph.errors import SchemaError
 from omnigraph.schema.limits import MAX_DIAGNOSTICS, MAX_FINDINGS, MAX_RETRIES, MAX_SOURCE_LENGTH, RECOVERY_BUDGET
 from omnigraph.schema.syntax.source import Lines, without_text
 from omnigraph.schema.syntax.syntax import Declaration, SchemaFile

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from omnigraph.query import ir
-from omnigraph.query.check.literals import INTEGER_RANGES
+from omnigraph.query.check.values.literals import INTEGER_RANGES
 from omnigraph.query.predicates import conjuncts
 from omnigraph.schema.types import FLOATS, EnumType, ListType, Scalar, ScalarType, ValueType, is_text
 from omnigraph.storage.reading import filters

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from omnigraph.query.blobs import BASE64_MARK
+from omnigraph.query.blob_text import BASE64_MARK
 from omnigraph.schema.floats import NoFloat, as_float
 from omnigraph.schema.given_ids import IdForm, NoId
 from omnigraph.schema.literals import EPOCH, EPOCH_DATE, TOO_FINE, parse_date, parse_datetime

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from omnigraph.diagnostics import Span
 from omnigraph.query import codes, ir
-from omnigraph.query.check.literals import Misfit, coerce, describe, typed
 from omnigraph.query.check.scope import shown
+from omnigraph.query.check.values.literals import Misfit, coerce, describe, typed
 from omnigraph.query.text import syntax
 from omnigraph.query.text.print import expression_text
 from omnigraph.query.typing import BOOL, DATE, DATETIME, STRING, type_of
@@ -26,7 +26,7 @@ from omnigraph.schema.types import (
 )
 
 if TYPE_CHECKING:
-    from omnigraph.query.check.expressions import ExpressionChecker
+    from omnigraph.query.check.values.expressions import ExpressionChecker
 
 
 def check_comparison(checker: ExpressionChecker, comparison: syntax.Comparison) -> ir.Expr | None:

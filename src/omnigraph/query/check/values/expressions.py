@@ -6,10 +6,6 @@ from dataclasses import dataclass, field
 
 from omnigraph.diagnostics import Span, did_you_mean
 from omnigraph.query import codes, ir
-from omnigraph.query.check import computed, functions
-from omnigraph.query.check.comparisons import check_comparison, null_test
-from omnigraph.query.check.literals import INTEGER_RANGES, default_type
-from omnigraph.query.check.places import CONSTANT_PLACES, MUTATION_PLACES, RESULT_PLACES, Place
 from omnigraph.query.check.scope import (
     Bound,
     Field,
@@ -20,6 +16,10 @@ from omnigraph.query.check.scope import (
     find_field,
     suggest_variable,
 )
+from omnigraph.query.check.values import computed, functions
+from omnigraph.query.check.values.comparisons import check_comparison, null_test
+from omnigraph.query.check.values.literals import INTEGER_RANGES, default_type
+from omnigraph.query.check.values.places import CONSTANT_PLACES, MUTATION_PLACES, RESULT_PLACES, Place
 from omnigraph.query.text import syntax
 from omnigraph.query.typing import BOOL, STRING, children, type_of
 from omnigraph.schema.catalog import GraphType

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.query import codes, ir
-from omnigraph.query.check.aggregates import check_aggregate
-from omnigraph.query.check.calls import AGGREGATES, RANKINGS, TEXT_PREDICATES, has_count
-from omnigraph.query.check.computed import DURATIONS, adapted, entity_words, misplaced_duration
-from omnigraph.query.check.places import CONSTANT_PLACES, Place
-from omnigraph.query.check.searches import check_ranking, check_text_predicate
+from omnigraph.query.check.values.aggregates import check_aggregate
+from omnigraph.query.check.values.calls import AGGREGATES, RANKINGS, TEXT_PREDICATES, has_count
+from omnigraph.query.check.values.computed import DURATIONS, adapted, entity_words, misplaced_duration
+from omnigraph.query.check.values.places import CONSTANT_PLACES, Place
+from omnigraph.query.check.values.searches import check_ranking, check_text_predicate
 from omnigraph.query.functions.signatures import UNITS, Misfit, result_of
 from omnigraph.query.functions.table import FUNCTIONS, Function, NullRule
 from omnigraph.query.moments import parse_date, parse_datetime
@@ -24,7 +24,7 @@ from omnigraph.schema.types import (
 )
 
 if TYPE_CHECKING:
-    from omnigraph.query.check.expressions import ExpressionChecker
+    from omnigraph.query.check.values.expressions import ExpressionChecker
 CONSTANT_FUNCTIONS = ("date", "datetime", "now")
 PATH_FUNCTIONS = tuple(part.value for part in ir.PathPart)
 ALL_FUNCTIONS = (

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from omnigraph.diagnostics import Span, did_you_mean
 from omnigraph.query import codes, ir
-from omnigraph.query.check.calls import allowed, has_count
-from omnigraph.query.check.literals import Misfit, typed
-from omnigraph.query.check.places import RESULT_PLACES, Place
 from omnigraph.query.check.scope import shown
+from omnigraph.query.check.values.calls import allowed, has_count
+from omnigraph.query.check.values.literals import Misfit, typed
+from omnigraph.query.check.values.places import RESULT_PLACES, Place
 from omnigraph.query.text import syntax
 from omnigraph.query.typing import STRING, type_of
 from omnigraph.schema.types import INTEGERS, ScalarType, VectorType
 
 if TYPE_CHECKING:
-    from omnigraph.query.check.expressions import ExpressionChecker
+    from omnigraph.query.check.values.expressions import ExpressionChecker
 
 _TEXT_PLACES = frozenset({Place.MATCH, Place.RETURN, Place.ORDER, Place.HAVING})
 

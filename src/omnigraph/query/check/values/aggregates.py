@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from omnigraph.query import codes, ir
-from omnigraph.query.check.calls import allowed, has_count
-from omnigraph.query.check.places import RESULT_PLACES
 from omnigraph.query.check.scope import shown
+from omnigraph.query.check.values.calls import allowed, has_count
+from omnigraph.query.check.values.places import RESULT_PLACES
 from omnigraph.query.text import syntax
 from omnigraph.query.text.print import expression_text
 from omnigraph.query.typing import BOOL, DATE, DATETIME, children, type_of
 from omnigraph.schema.types import ValueType, is_blob, is_number, is_text
 
 if TYPE_CHECKING:
-    from omnigraph.query.check.expressions import ExpressionChecker
+    from omnigraph.query.check.values.expressions import ExpressionChecker
 
 
 def check_aggregate(checker: ExpressionChecker, call: syntax.Call) -> ir.Expr | None:

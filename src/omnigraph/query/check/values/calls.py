@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from omnigraph.query import codes, ir
-from omnigraph.query.check.places import CONSTANT_PLACES, MUTATION_PLACES, Place
+from omnigraph.query.check.values.places import CONSTANT_PLACES, MUTATION_PLACES, Place
 from omnigraph.query.text import syntax
 
 if TYPE_CHECKING:
-    from omnigraph.query.check.expressions import ExpressionChecker
+    from omnigraph.query.check.values.expressions import ExpressionChecker
 
 AGGREGATES = tuple(function.value for function in ir.AggregateFunction)
 TEXT_PREDICATES = tuple(predicate.value for predicate in ir.TextPredicate)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph.diagnostics import Span
 from omnigraph.query import codes, ir
-from omnigraph.query.check.literals import Misfit, typed
+from omnigraph.query.check.values.literals import Misfit, typed
 from omnigraph.query.text import syntax
 from omnigraph.query.text.print import expression_text
 from omnigraph.query.typing import DATE, DATETIME, F64, I64, STRING, U64, arithmetic_type, type_of, unified
@@ -25,7 +25,7 @@ from omnigraph.schema.types import (
 )
 
 if TYPE_CHECKING:
-    from omnigraph.query.check.expressions import ExpressionChecker
+    from omnigraph.query.check.values.expressions import ExpressionChecker
 
 _UNITS = {unit.value: unit for unit in ir.TimeUnit}
 _CLOCK = frozenset({ir.TimeUnit.HOURS, ir.TimeUnit.MINUTES, ir.TimeUnit.SECONDS})
