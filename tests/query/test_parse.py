@@ -443,3 +443,12 @@ def test_a_block_may_start_with_a_number_and_an_edge_may_be_called_like_a_block(
         syntax.ExistsBlock,
         syntax.Traversal,
     ]
+
+
+def test_an_edge_may_be_called_like_an_operator() -> None:
+    source = 'query q { match { $p matches $f $p ends_with{1,2} $f $p.x matches "a" } return { $p matches "x" as m } }'
+    [query] = parse_queries(source).queries
+    assert isinstance(query.body, syntax.Read)
+    kinds = [type(clause) for clause in query.body.clauses]
+    assert kinds == [syntax.Traversal, syntax.Traversal, syntax.FilterClause]
+    assert isinstance(query.body.projections[0].expression, syntax.Comparison)

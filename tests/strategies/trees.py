@@ -136,6 +136,17 @@ def _traversals(draw: st.DrawFn) -> syntax.Traversal:
     )
 
 
+def _starts_like_a_walk(expression: syntax.Expression) -> bool:
+    """Whether the text starts with a bare variable that is no parameter: there `$p in $f` is an edge."""
+    while not isinstance(expression, syntax.Variable):
+        inside = syntax.parts(expression)
+        starts = syntax.Comparison | syntax.Arithmetic | syntax.And | syntax.Or | syntax.NullTest | syntax.Index
+        if not isinstance(expression, starts):
+            return False
+        expression = inside[0]
+    return expression.name not in {"a", "b"}
+
+
 def _assignments(depth: int) -> st.SearchStrategy[tuple[syntax.PropertyValue, ...]]:
     item = st.builds(lambda n, v: syntax.PropertyValue(named(n), v, HERE), anything, expressions(depth))
     return st.lists(item, min_size=1, max_size=3).map(tuple)
@@ -154,7 +165,7 @@ def _clauses(draw: st.DrawFn, depth: int = 2) -> tuple[syntax.Clause, ...]:
                 found.append(draw(_traversals()))
             case 2:
                 expression = draw(expressions(2, bare=False))
-                if not isinstance(expression, syntax.Variable):
+                if not _starts_like_a_walk(expression):
                     found.append(syntax.FilterClause(expression, HERE))
             case 3:
                 found.append(syntax.NotBlock(draw(_clauses(depth - 1)), HERE))

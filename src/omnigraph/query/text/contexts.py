@@ -155,9 +155,7 @@ def _is(tokens: Sequence[Token], index: int, depth: int) -> str | None:
 
 
 def _operator(tokens: Sequence[Token], index: int, depth: int) -> str | None:
-    """`$p.name matches "x"`; between two entities it is an edge."""
-    if type_at(tokens, index - 1) == "VARIABLE" and type_at(tokens, index - 2) != "DOT":
-        return None
+    """`$p.name matches "x"`; the parser knows where it is an edge between two variables (see `reads_as_edge`)."""
     starts = type_at(tokens, index + 1) in _OPERAND_STARTS | (KEYWORD_TOKENS - _WORD_OPERATORS - {"AND", "OR"})
     return str(tokens[index].value).upper() if starts and _ends_operand(tokens, index - 1) else None
 
