@@ -43,6 +43,9 @@ node Note { text: String? }
 edge Knows: Person -> Person { since: Date?  @unique(src, dst) }
 edge Likes: Person -> Person @card(0..3) { weight: F64? }
 edge Wrote: Person -> Note @card(1..) { @key(src, dst) }
+node Day { day: DateTime @key  id: String?  src: F32?  dst: F64? @unique }
+node Pair { a: String  day: Date  @key(a, day) }
+edge On: Pair -> Day { id: I64?  src: Date?  n: I32? @unique }
 """
 
 
@@ -70,6 +73,12 @@ EVERYTHING = [*PEOPLE, *FRIENDS, *NOTES, *LIKES, *WROTE]
 def lines(records: list[Any]) -> bytes:
     return b"".join(json.dumps(record).encode() + b"\n" for record in records)
 
+
+DAYS = [
+    {"type": "Day", "data": {"day": "2026-01-02T03:04:05Z", "id": "own", "src": 0.5}},
+    {"type": "Day", "data": {"day": "0001-01-01T00:00:00.000001Z", "dst": 2**53}},
+    {"type": "Pair", "data": {"a": "a", "day": "2026-01-02"}},
+]
 
 CASES: dict[str, tuple[str, list[Any], list[Any]]] = {
     # name: mode, records that are there, records of the load
@@ -159,6 +168,31 @@ CASES: dict[str, tuple[str, list[Any], list[Any]]] = {
     ),
     "too many edges in one load": ("append", PEOPLE, [likes("p01", f"p{n:02d}") for n in range(4)] + LIKES[4:9]),
     "nothing at all": ("append", BASE, []),
+    "ids by the value of the key": (
+        "merge",
+        DAYS,
+        [
+            *DAYS,
+            {"edge": "On", "from": '[ "a" , "2026-01-02" ]', "to": "2026-01-02T05:04:05+02:00", "data": {"id": 5}},
+            {"edge": "On", "from": ["a", "2026-01-02"], "to": "2026-01-02T03:04:05Z", "data": {"src": "0001-01-01"}},
+            {"edge": "On", "from": ["a", "2026-01-02"], "to": "2026-01-02T03:04:05Z", "data": {"n": 1}},
+        ],
+    ),
+    "ids that are none": (
+        "append",
+        DAYS,
+        [{"edge": "On", "from": ["a"], "to": 5}, {"edge": "On", "from": "x", "to": "2026-01-02T03:04:05Z"}],
+    ),
+    "values that a type cannot hold": (
+        "append",
+        [],
+        [
+            {"type": "Day", "id": "x", "data": {"day": "2026-01-02T03:04:05Z", "id": "own", "src": 1e-60}},
+            {"type": "Day", "data": {"day": "2026-01-02T03:04:05.0000001Z", "dst": 2**53 + 1}},
+            {"type": "Day", "data": {"day": "2026-01-03T00:00:00Z", "src": 2**24 + 1, "dst": 2**54}},
+            {"type": "Person", "data": {"slug": "b", "name": "b", "photo": "base64:AAE="}},
+        ],
+    ),
 }
 
 
@@ -316,6 +350,35 @@ COLUMNS = {
     "level": [4, 5, 6],
     "face": [[1.0, 2.0], None, [0.0, 0.5]],
 }
+
+
+@pytest.mark.parametrize("kind", ["arrow", "rows", "parquet", "csv", "frame", "header", "lines"])
+def test_the_same_for_an_overwrite_of_nothing(spark: Any, tmp_path: Path, kind: str) -> None:
+    table = pa.table({"from": pa.array([], pa.string()), "to": pa.array([], pa.string())})
+    data: Any = {"arrow": table, "rows": []}.get(kind)
+    if kind == "parquet":
+        data = str(tmp_path / "none.parquet")
+        pyarrow.parquet.write_table(table, data)
+    elif kind in ("csv", "header"):
+        data = str(tmp_path / "none.csv")
+        Path(data).write_text("from,to\n" if kind == "csv" else "p00,p01\n")
+    elif kind == "lines":
+        data = str(tmp_path / "none.jsonl")
+        Path(data).write_text("\n")
+    options: dict[str, Any] = {"mode": "overwrite"} | ({} if kind == "lines" else {"type": "Likes"})
+    if kind == "frame":
+        told, commits, rows = comparable(run(load_in_process, tmp_path / "local", [*PEOPLE, *LIKES], table, **options))
+        frame = spark.createDataFrame([], "`from` string, `to` string")
+        other = comparable(run(on_spark(spark), tmp_path / "spark", [*PEOPLE, *LIKES], frame, **options))
+        assert other == (told, commits, rows)
+    else:
+        told, commits, rows = same(spark, tmp_path, [*PEOPLE, *LIKES], data, **options)
+    if kind in ("header", "lines"):
+        assert (told[0], commits, len(rows["edge:Likes"])) == ("BadRequest", 0, 80)
+        return
+    assert (commits, rows["edge:Likes"]) == (1, [])
+    told, commits, _ = same(spark, tmp_path / "nodes", [*PEOPLE, *LIKES], [], mode="overwrite", type="Person")
+    assert (told[2]["violation_counts"], commits) == ({"dangling_edge": 160}, 0)
 
 
 @pytest.mark.parametrize("kind", ["arrow", "pandas", "polars", "rows", "parquet", "csv", "ipc", "bytes", "stream"])
