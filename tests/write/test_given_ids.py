@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.errors import BadRequest, ValidationFailed
+from omnigraph.graph import Graph
 from omnigraph.ledger.snapshots import entity
 from omnigraph.ledger.store import GraphStore, create_store
 from omnigraph.schema.compile import compile_schema
@@ -204,3 +205,33 @@ def test_an_id_form_takes_nothing_else():
     for name, value in [("Free", 1.5), ("Free", True), ("Number", 1.5), ("Number", True), ("Day", MOMENT), ("Flag", 1)]:
         with pytest.raises(NoId):
             id_form(catalog, catalog.node(name)).take(value)
+
+
+@pytest.mark.parametrize(
+    ("type_", "literal", "text"),
+    [
+        ("Day", 'date("2026-01-02")', "2026-01-02"),
+        ("Moment", 'datetime("2026-01-02T05:04:05+02:00")', "2026-01-02 03:04:05.0Z"),
+        ("Number", "7", "7"),
+        ("Ratio", "1e10", "10000000000.0"),
+        ("Flag", "true", "true"),
+        ("Pair", '["a", date("2026-01-02")]', '[ "a", "2026-01-02" ]'),
+    ],
+)
+def test_predicates_take_the_value_of_the_key(graph: GraphStore, type_: str, literal: str, text: str):
+    reader = Graph(graph)
+    for given in (literal, json.dumps(text)):
+        found = reader.query(f"query q() {{ match {{ $n: {type_}  $n.@id = {given} }} return {{ $n.@id as i }} }}")
+        assert len(found) == 1, given
+    by_parameter = f"query q($i: String) {{ match {{ $n: {type_}  $n.@id = $i }} return {{ $n.@id as i }} }}"
+    assert len(reader.query(by_parameter, i=text)) == 1
+    edge = {"Day": "OnDay", "Moment": "AtMoment"}.get(type_, f"To{type_}")
+    for given, params in ((literal, {}), (json.dumps(text), {}), ("$i", {"i": text})):
+        load(graph, [{"src": DAY, "dst": found.rows()[0]["i"]}], type=edge, mode="overwrite")
+        declared = "$i: String" if params else ""
+        where = f'to = {given} and from = date("2026-01-02")'
+        done = mutate(graph, f"query q({declared}) {{ delete {edge} where {where} }}", params=params)
+        assert done.affected_edges == 1, given
+    if type_ in ("Day", "Number"):
+        members = f"query q() {{ match {{ $n: {type_}  $n.@id in [{literal}] }} return {{ $n.@id as i }} }}"
+        assert len(reader.query(members)) == 1

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from omnigraph.diagnostics import Span
 from omnigraph.query import codes, ir
 from omnigraph.query.check.literals import Misfit, coerce, describe, typed
+from omnigraph.query.check.own_ids import as_id, id_literal
 from omnigraph.query.check.scope import shown
 from omnigraph.query.text import syntax
 from omnigraph.query.text.print import expression_text
@@ -183,6 +184,12 @@ def _ordered(
     left_span: Span,
     right_span: Span,
 ) -> ir.Expr | None:
+    if operator in {ir.CompareOp.EQ, ir.CompareOp.NE}:
+        row = checker.row.tables if checker.row is not None else ()
+        if isinstance(left, ir.Literal):
+            left = id_literal(checker.scope, row, right, left)
+        elif isinstance(right, ir.Literal):
+            right = id_literal(checker.scope, row, left, right)
     for operand, span in ((left, left_span), (right, right_span)):
         if not _single_value(checker, operand, operator.value, span):
             return None
@@ -311,8 +318,9 @@ def _in_literal(checker: ExpressionChecker, item: ir.Expr, items: ir.Literal, sp
     scalar = Scalar.STRING if isinstance(item_type, EnumType) else _scalar_of(item_type)
     assert item_type is not None
     assert scalar is not None
+    row = checker.row.tables if checker.row is not None else ()
     try:
-        values = tuple(coerce(value, item_type) for value in items.value)
+        values = tuple(coerce(as_id(checker.scope, row, item, value), item_type) for value in items.value)
     except Misfit as misfit:
         if is_number(item_type) and all(isinstance(value, float) or _is_exact(value) for value in items.value):
             return ir.In(item, ir.Literal(tuple(float(value) for value in items.value), ListType(Scalar.F64)))

@@ -21,7 +21,8 @@ from omnigraph.read.state.run_state import Run
 from omnigraph.read.state.spaces import GrowingSpace, identity_of
 from omnigraph.read.state.union import UnionSpace
 from omnigraph.read.tables.values import conjunction, true_mask
-from omnigraph.schema.catalog import Catalog, NodeType
+from omnigraph.schema.catalog import Catalog, GraphType, NodeType
+from omnigraph.schema.given_ids import NoId, id_form
 from omnigraph.schema.types import INTEGERS, Scalar, ScalarType
 
 MANY = 2000
@@ -114,7 +115,7 @@ def of_table(predicate: ir.Expr, table_key: str) -> ir.Expr:
 
 
 def by_identity(catalog: Catalog, table_key: str, predicate: ir.Expr) -> ir.Expr:
-    """Equality with the only key property is equality of the id, which is always indexed."""
+    """Equality with the only key property is equality of the id, which is always indexed. Ids are spelled as stored."""
     match predicate:
         case ir.Compare(op=ir.CompareOp.EQ, left=ir.Prop() as prop, right=ir.Literal(value=value)):
             pass
@@ -123,6 +124,8 @@ def by_identity(catalog: Catalog, table_key: str, predicate: ir.Expr) -> ir.Expr
         case _:
             return predicate
     graph_type = catalog.table(table_key)
+    if graph_type is not None and prop.column == "id" and isinstance(value, str):
+        return ir.Compare(ir.CompareOp.EQ, prop, ir.Literal(_as_stored(catalog, graph_type, value), prop.type))
     if (
         not isinstance(graph_type, NodeType)
         or graph_type.key != (prop.column,)
@@ -138,3 +141,10 @@ def by_identity(catalog: Catalog, table_key: str, predicate: ir.Expr) -> ir.Expr
         return predicate
     string = ScalarType(Scalar.STRING)
     return ir.Compare(ir.CompareOp.EQ, ir.Prop(prop.var, "id", string), ir.Literal(text, string))
+
+
+def _as_stored(catalog: Catalog, graph_type: GraphType, given: str) -> str:
+    try:
+        return id_form(catalog, graph_type).take(given)
+    except NoId:
+        return given
