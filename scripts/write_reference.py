@@ -1,4 +1,4 @@
-"""Writes the reference pages that come from the code: errors, settings, failpoints. A test keeps them up to date."""
+"""Writes the reference that comes from the code: errors, settings, failpoints, functions. A test keeps it true."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import omnigraph
 from omnigraph import config, errors, failpoints
 from omnigraph.query.codes import MEANINGS
+from omnigraph.query.functions.table import FUNCTIONS, Function, NullRule
 from omnigraph.schema.codes import MIGRATION_CODES, SCHEMA_CODES
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -65,6 +66,38 @@ def settings_page() -> str:
     return "\n".join(out) + "\n"
 
 
+def query_reference_page() -> str:
+    """The reference of the query language, with the table of functions as the code has it."""
+    page = (DOCS / "query-reference.md").read_text(encoding="utf-8")
+    before, _, rest = page.partition("<!-- functions -->")
+    _, _, after = rest.partition("<!-- end of functions -->")
+    return f"{before}<!-- functions -->\n{_functions()}<!-- end of functions -->{after}"
+
+
+def _functions() -> str:
+    groups = dict.fromkeys(function.group for function in FUNCTIONS.values())
+    rules = "Null among the arguments makes the result null, unless it says otherwise. `?` is optional, `...` repeats."
+    out = ["", rules]
+    for group in groups:
+        out += ["", f"### {group}", "", "| function | meaning | examples |", "|---|---|---|"]
+        out += [_function_row(each) for each in FUNCTIONS.values() if each.group == group]
+    return "\n".join(out) + "\n\n"
+
+
+def _function_row(function: Function) -> str:
+    signatures = "<br>".join(f"`{signature.text}`" for signature in function.signatures)
+    meaning = function.doc
+    if function.null is not NullRule.STRICT:
+        meaning += f" {function.null.value.capitalize()}."
+    if function.errors:
+        meaning += f" An error if {function.errors}."
+    examples = "<br>".join(
+        f"`{each.expression}` {'is an error' if each.gives is None else f'= `{each.gives}`'}"
+        for each in function.examples
+    )
+    return f"| {signatures} | {meaning} | {examples} |"
+
+
 def failpoints_page() -> str:
     """Every failpoint with where it sits."""
     for module in pkgutil.walk_packages(omnigraph.__path__, "omnigraph."):
@@ -89,6 +122,7 @@ PAGES = {
     "errors.md": errors_page,
     "settings.md": settings_page,
     "developers/failpoints.md": failpoints_page,
+    "query-reference.md": query_reference_page,
 }
 
 

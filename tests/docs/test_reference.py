@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("page", ["errors.md", "settings.md", "developers/failpoints.md"])
+@pytest.mark.parametrize("page", ["errors.md", "settings.md", "developers/failpoints.md", "query-reference.md"])
 def test_the_page_is_up_to_date(page: str) -> None:
     code = (
         f"import sys; sys.path.insert(0, 'scripts'); import write_reference as w; sys.stdout.write(w.PAGES[{page!r}]())"

@@ -14,12 +14,16 @@ from omnigraph.query.lint import lint
 from omnigraph.query.lower.compile import compile_file
 from omnigraph.query.text.format import format_queries
 from omnigraph.query.text.parse import MAX_SOURCE_LENGTH
-from omnigraph.query.text.tokens import KEYWORDS
+from omnigraph.query.text.tokens import KEYWORDS, SOFT_KEYWORDS
 from tests.query.sample import CATALOG, SCHEMA
 from tests.strategies.queries import read_queries
 
 _PIECES = (
     *KEYWORDS,
+    *SOFT_KEYWORDS,
+    *("+", "-", "*", "/", "%", "|", "[0]", "knows|likes", "lower(", "exact: true", "days(1)", "$path", "$p.@id"),
+    *("optional { $p knows $f }", "either { $p: Person } or { $p: Person }", "case { when true then 1 else 2 }"),
+    *("with { $p } match {", "as $path", "distinct $p.age", "is not null", "nulls last", "insert new", "from $p"),
     *("$p", "$_", "$f", "Person", "Company", "knows", "worksAt", "name", "age", "tags", "bio", "count", "nearest"),
     *(
         "{",

@@ -404,3 +404,51 @@ def test_numbers_have_bounds() -> None:
         "an integer of 5000 digits does not fit any type"
     )
     assert problem("query q { delete T where x = 1e999 }")[0] == "the number is too large for a float"
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "offset > 3",
+        "first = 1 and offset = 3",
+        "3 < offset",
+        "offset + 1 > last",
+        'matches matches "x"',
+        "is is null",
+        'ends_with ends_with "x"',
+        "distinct in [1, 2]",
+        "with = having",
+        "case = 3",
+        "not (exists or optional)",
+        "size(new) > 1",
+    ],
+)
+def test_words_of_the_language_are_properties_in_a_where(where: str) -> None:
+    for text in (f"delete T where {where}", f"update T set {{ offset: offset + 1 }} where {where}"):
+        [query] = parse_queries(f"query q {{ {text} }}").queries
+        assert isinstance(query.body, syntax.Mutation)
+        statement = query.body.statements[0]
+        assert isinstance(statement, syntax.Delete | syntax.Update)
+        assert statement.predicate is not None
+        assert expression_text(statement.predicate) == where
+
+
+def test_a_block_may_start_with_a_number_and_an_edge_may_be_called_like_a_block() -> None:
+    source = "query q { match { $p: P optional { -3 < $p.x } exists { 3 < $p.x } $p exists{1,2} $f } return { $p } }"
+    [query] = parse_queries(source).queries
+    assert isinstance(query.body, syntax.Read)
+    assert [type(clause) for clause in query.body.clauses] == [
+        syntax.Bind,
+        syntax.OptionalBlock,
+        syntax.ExistsBlock,
+        syntax.Traversal,
+    ]
+
+
+def test_an_edge_may_be_called_like_an_operator() -> None:
+    source = 'query q { match { $p matches $f $p ends_with{1,2} $f $p.x matches "a" } return { $p matches "x" as m } }'
+    [query] = parse_queries(source).queries
+    assert isinstance(query.body, syntax.Read)
+    kinds = [type(clause) for clause in query.body.clauses]
+    assert kinds == [syntax.Traversal, syntax.Traversal, syntax.FilterClause]
+    assert isinstance(query.body.projections[0].expression, syntax.Comparison)

@@ -11,6 +11,7 @@ __all__ = [
     "cache",
     "check",
     "codes",
+    "completion",
     "evaluate",
     "functions",
     "ir",

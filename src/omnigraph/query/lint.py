@@ -260,7 +260,10 @@ def _worst(diagnostics: Iterable[Diagnostic]) -> Status:
 
 
 def _typed(item: ir.Parameter | ir.ResultColumn) -> dict[str, Any]:
-    return {"name": item.name, "type": str(item.type), "nullable": item.nullable}
+    shown = {"name": item.name, "type": str(item.type), "nullable": item.nullable}
+    if isinstance(item, ir.Parameter) and item.default is not None:
+        shown["has_default"] = True
+    return shown
 
 
 def _query_line(query: QueryLint) -> str:

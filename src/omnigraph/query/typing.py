@@ -17,7 +17,7 @@ from omnigraph.query.functions.types import (
     unified,
 )
 from omnigraph.query.ir.walk import children, variables_of
-from omnigraph.schema.types import EnumType, ListType, Scalar, ScalarType, ValueType
+from omnigraph.schema.types import EnumType, ListType, Scalar, ScalarType, ValueType, is_text
 
 __all__ = [
     "BLOB",
@@ -118,10 +118,34 @@ def can_fail(expr: ir.Expr) -> bool:
         case ir.Matches(pattern=pattern):
             own = not isinstance(pattern, ir.Literal)
         case ir.Call(function):
-            own = FUNCTIONS[function].fails
+            own = FUNCTIONS[function].fails and not _is_harmless(expr)
         case _:
             own = False
     return own or any(can_fail(part) for part in children(expr))
+
+
+def _is_harmless(call: ir.Call) -> bool:
+    """Whether a function that fails for some values never does for these: by their types, or as they are written."""
+    types = [type_of(arg) for arg in call.args]
+    match call.function:
+        case "substring":
+            return len(call.args) < 3 or _is_at_least(call.args[2], 0)
+        case "split":
+            return isinstance(call.args[1], ir.Literal) and call.args[1].value != ""
+        case "round":
+            return len(call.args) == 1 or (call.type == F64 and _is_at_least(call.args[1], 0, 300))
+        case "abs":
+            return call.type in {F64, U64} or _is_small(call.args[0])
+        case "to_float" | "to_date" | "to_datetime":
+            return types[0] is not None and not is_text(types[0])
+        case "to_int":
+            return types[0] == BOOL or _is_small(call.args[0]) or types[0] == I64
+        case _:
+            return False
+
+
+def _is_at_least(expr: ir.Expr, low: int, high: int = 2**63) -> bool:
+    return isinstance(expr, ir.Literal) and isinstance(expr.value, int) and low <= expr.value <= high
 
 
 def _is_small(expr: ir.Expr) -> bool:

@@ -41,7 +41,8 @@ def _aggregate(wanted: ir.Aggregate, values: pa.Array, groups: Codes, count: int
     if wanted.function is _F.COUNT:
         return pa.array(sizes)
     if wanted.function is _F.COLLECT:
-        order = np.argsort(groups, kind="stable")
+        # Small numbers are sorted by their digits, which is much faster.
+        order = np.argsort(groups.astype(np.uint16) if count <= 2**16 else groups, kind="stable")
         offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
         return pa.ListArray.from_arrays(pa.array(offsets), fit(values, result.value_type).take(pa.array(order)))
     empty = sizes == 0

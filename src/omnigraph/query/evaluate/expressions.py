@@ -19,7 +19,7 @@ from omnigraph.query.functions.kernels import lists
 from omnigraph.query.functions.kernels.moments import shift
 from omnigraph.query.functions.kernels.rows import CannotCompute, as_array, exactly, fit
 from omnigraph.query.functions.table import FUNCTIONS, NullRule
-from omnigraph.query.typing import can_fail
+from omnigraph.query.typing import BOOL, can_fail, type_of
 from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.types import EntityType, ValueType
 
@@ -96,6 +96,9 @@ class Evaluation:
     # --- what can fail
 
     def _computed(self, expr: _Computed) -> Any:
+        if not self.length:
+            # What no row asks for does not fail.
+            return pa.nulls(0, _arrow(type_of(expr) or BOOL))
         try:
             return self._compute(expr)
         except CannotCompute as problem:

@@ -99,8 +99,9 @@ def _float_sums(values: npt.NDArray[np.float64], numbers: Codes, count: int) -> 
 
 def _scaled(values: npt.NDArray[np.float64], exponents: Codes, numbers: Codes) -> npt.NDArray[np.float64]:
     """Each value times two to the power of its group's exponent."""
-    if bool(np.all(exponents == exponents[0])):
-        return np.asarray(np.ldexp(values, exponents[0]))
     if int(np.abs(exponents).max()) < 1000:
-        return np.asarray(values * np.ldexp(1.0, exponents)[numbers])
+        # A power of two that a float holds: multiplying by it is exact, and much faster than `ldexp`.
+        powers = np.ldexp(1.0, exponents)
+        same = bool(np.all(exponents == exponents[0]))
+        return np.asarray(values * (powers[0] if same else powers[numbers]))
     return np.asarray(np.ldexp(values, exponents[numbers]))

@@ -7,6 +7,7 @@
 | `Moment` | a Date or a DateTime |
 | `T` | any single value or list; all `T` of a call are brought to one type |
 | `[T]`, `[String]` | a list; a list of text |
+| `Single` | any single value; all of a call are brought to one type |
 | `Any` | any single value |
 | `Unit` | a string literal that names a unit of time |
 
@@ -64,6 +65,7 @@ _WORDS = {
     "Number": "a number",
     "Moment": "a Date or a DateTime",
     "T": "a value",
+    "Single": "a single value",
     "Any": "a single value",
     "[T]": "a list",
     "[String]": "a list of text",
@@ -153,7 +155,7 @@ def _fits(kind: str, type_: ValueType) -> bool:
             return isinstance(type_, ListType)
         case "T":
             return not isinstance(type_, EntityType | VectorType) and not is_blob(type_)
-        case "Any":
+        case "Any" | "Single":
             return not isinstance(type_, EntityType | VectorType | ListType) and not is_blob(type_)
         case _:
             return type_ == _FIXED[kind]

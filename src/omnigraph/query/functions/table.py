@@ -99,7 +99,7 @@ FUNCTIONS: Mapping[str, Function] = _table(
     _function(
         "Choosing",
         "choosing.least",
-        "least(T, T...) -> T",
+        "least(Single, Single...) -> Single",
         "The smallest of the arguments that are not null, in the order of `order`.",
         ("least(3, 1.5, 2)", "1.5"),
         ('least("b", null, "a")', '"a"'),
@@ -108,7 +108,7 @@ FUNCTIONS: Mapping[str, Function] = _table(
     _function(
         "Choosing",
         "choosing.greatest",
-        "greatest(T, T...) -> T",
+        "greatest(Single, Single...) -> Single",
         "The greatest of the arguments that are not null, in the order of `order`.",
         ("greatest(3, 1, 2)", "3"),
         ('greatest(date("2026-01-01"), date("2025-01-01"))', 'date("2026-01-01")'),

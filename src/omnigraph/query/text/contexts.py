@@ -73,12 +73,21 @@ def retype_words(tokens: list[Token], body: int) -> None:
 def _keyword(tokens: Sequence[Token], index: int, depth: int, inside_case: bool) -> str | None:
     """What a word is, if it is more than a name here."""
     word = tokens[index].value
-    if type_at(tokens, index - 1) in _NAMES_FOLLOW and word != "new":
+    if _is_name_place(tokens, index) and word != "new":
         return None
     if word in _BRANCHES:
         return word.upper() if inside_case and not _is_named(tokens, index) else None
     rule = _RULES.get(word)
     return rule(tokens, index, depth) if rule is not None else None
+
+
+def _is_name_place(tokens: Sequence[Token], index: int) -> bool:
+    """Whether the token before says that a name follows; behind a dot it is a name itself, whatever its type."""
+    before, further = type_at(tokens, index - 1), type_at(tokens, index - 2)
+    if before == "COLON":
+        # `$x: case` is a type; in `p: case { … }` and `f(p: case { … })` a value follows.
+        return further in {"VARIABLE", "PARAMETER"}
+    return before in _NAMES_FOLLOW and not (before in WORD_TOKENS and further in {"DOT", "AS", "AT"})
 
 
 def _is_named(tokens: Sequence[Token], index: int) -> bool:
@@ -88,8 +97,15 @@ def _is_named(tokens: Sequence[Token], index: int) -> bool:
 def _block(tokens: Sequence[Token], index: int, depth: int) -> str | None:
     """`optional { … }`: braces that hold no bounds."""
     opens = type_at(tokens, index + 1) == "LBRACE"
-    bounds = opens and type_at(tokens, index + 2) in {"INTEGER", "MINUS", "COMMA"}
-    return str(tokens[index].value).upper() if opens and not bounds and depth > 1 else None
+    return str(tokens[index].value).upper() if opens and not _is_bounds(tokens, index + 1) and depth > 1 else None
+
+
+def _is_bounds(tokens: Sequence[Token], brace: int) -> bool:
+    """Whether braces hold nothing but numbers, as in `knows{1,3}`; empty ones hold no clauses."""
+    at = brace + 1
+    while type_at(tokens, at) in {"INTEGER", "MINUS", "COMMA"}:
+        at += 1
+    return at > brace + 1 and type_at(tokens, at) == "RBRACE"
 
 
 def _part(tokens: Sequence[Token], index: int, depth: int) -> str | None:
@@ -102,7 +118,9 @@ def _part(tokens: Sequence[Token], index: int, depth: int) -> str | None:
 
 
 def _offset(tokens: Sequence[Token], index: int, depth: int) -> str | None:
-    return "OFFSET" if depth == 1 and type_at(tokens, index - 1) != "MATCH" else None
+    """`offset 10` behind a block or a limit; in a `where` it may be a property."""
+    counted = type_at(tokens, index + 1) in {"INTEGER", "MINUS", "PARAMETER", "VARIABLE"}
+    return "OFFSET" if depth == 1 and counted and _ends_operand(tokens, index - 1) else None
 
 
 def _distinct(tokens: Sequence[Token], index: int, depth: int) -> str | None:
@@ -137,9 +155,7 @@ def _is(tokens: Sequence[Token], index: int, depth: int) -> str | None:
 
 
 def _operator(tokens: Sequence[Token], index: int, depth: int) -> str | None:
-    """`$p.name matches "x"`; between two entities it is an edge."""
-    if type_at(tokens, index - 1) == "VARIABLE" and type_at(tokens, index - 2) != "DOT":
-        return None
+    """`$p.name matches "x"`; the parser knows where it is an edge between two variables (see `reads_as_edge`)."""
     starts = type_at(tokens, index + 1) in _OPERAND_STARTS | (KEYWORD_TOKENS - _WORD_OPERATORS - {"AND", "OR"})
     return str(tokens[index].value).upper() if starts and _ends_operand(tokens, index - 1) else None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from omnigraph.diagnostics import Span
 from omnigraph.errors import InternalError
@@ -45,11 +45,15 @@ def format_queries(source: str, filename: str = "<query>") -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """Something that stands on lines of its own: where it stands, its text on one line, how to write it on several."""
+    """Something that stands on lines of its own: where it stands, its text on one line, how to write it on several.
+
+    `comma`: what follows would be read as a part of it without one.
+    """
 
     span: Span
     line: str
     spread: Callable[[str, str], None] | None = None
+    comma: bool = False
 
 
 class _Layout:
@@ -122,7 +126,7 @@ class _Layout:
         self._items(blocks, INDENT, query_end)
 
     def _match(self, clauses: Sequence[syntax.Clause], span: Span) -> _Item:
-        return self._block("match", span, [self._clause(clause) for clause in clauses], "")
+        return self._block("match", span, self._clauses(clauses), "")
 
     def _stage(self, stage: syntax.Stage) -> list[_Item]:
         keyword = "with distinct" if stage.distinct else "with"
@@ -155,6 +159,12 @@ class _Layout:
 
     # --- items
 
+    def _clauses(self, clauses: Sequence[syntax.Clause]) -> list[_Item]:
+        """The clauses of a block; a comma keeps one apart from the next where that starts with a sign."""
+        items = [self._clause(clause) for clause in clauses]
+        following = [*(item.line[:1] for item in items[1:]), ""]
+        return [replace(item, comma=start in ("-", "(", "[")) for item, start in zip(items, following, strict=False)]
+
     def _clause(self, clause: syntax.Clause) -> _Item:
         match clause:
             case syntax.Bind():
@@ -176,14 +186,14 @@ class _Layout:
                 return self._either(clause)
 
     def _nested(self, keyword: str, clauses: Sequence[syntax.Clause], span: Span) -> _Item:
-        items = [self._clause(inner) for inner in clauses]
+        items = self._clauses(clauses)
         line = f"{keyword} {{ }}" if not items else f"{keyword} {{ {items[0].line} }}" if len(items) == 1 else ""
         if items and not items[0].line:
             line = ""
         return _Item(span, line, self._spreader(f"{keyword} {{", span, items, ""))
 
     def _either(self, either: syntax.EitherBlock) -> _Item:
-        arms = [[self._clause(inner) for inner in arm.clauses] for arm in either.arms]
+        arms = [self._clauses(arm.clauses) for arm in either.arms]
 
         def spread(indent: str, suffix: str) -> None:
             for index, (arm, items) in enumerate(zip(either.arms, arms, strict=True)):
@@ -242,7 +252,7 @@ class _Layout:
         """Write items on lines of their own, and the comments among them up to the end of the block."""
         end: int | None = None
         for index, item in enumerate(items):
-            suffix = separator if index < len(items) - 1 else ""
+            suffix = (separator or ("," if item.comma else "")) if index < len(items) - 1 else ""
             spread = item.spread if self._needs_lines(item, indent, suffix) else None
             end = self._leading(item.span.start if spread else item.span.end, indent, end)
             if end is not None and self._blank(end, item.span.start):

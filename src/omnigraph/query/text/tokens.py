@@ -72,6 +72,7 @@ KEYWORD_TOKENS = frozenset(keyword.upper() for keyword in KEYWORDS)
 SOFT_TOKENS = frozenset(keyword.upper() for keyword in SOFT_KEYWORDS)
 WORD_TOKENS = KEYWORD_TOKENS | {"NAME"}
 
+_MAYBE_EDGES = KEYWORD_TOKENS | {"STAR", "MATCHES", "ENDS_WITH"}
 _OPENERS = frozenset({"LPAREN", "LBRACE", "LBRACKET", "INDEX_OPEN"})
 _CLOSERS = frozenset({"RPAREN", "RBRACE", "RBRACKET"})
 
@@ -182,7 +183,7 @@ def reads_as_edge(tokens: Sequence[Token], index: int) -> bool:
 
     Only the parser knows whether the variable before it can be the start of a traversal at all.
     """
-    if tokens[index].type not in KEYWORD_TOKENS | {"STAR"} or type_at(tokens, index - 1) != "VARIABLE":
+    if tokens[index].type not in _MAYBE_EDGES or type_at(tokens, index - 1) != "VARIABLE":
         return False
     following = type_at(tokens, index + 1)
     if following == "LBRACE":

@@ -16,12 +16,16 @@ from omnigraph.read.plan.block import REVERSED
 from omnigraph.read.plan.steps import CheckStep, ExistsStep, ExpandStep
 from omnigraph.read.state.frame import Frame
 from omnigraph.read.state.run_state import Run
+from omnigraph.read.tables.topology import Window
 
 
-def expand(run: Run, frame: Frame, step: ExpandStep) -> Frame:
-    """One row for each (row, reached entity) pair, or with an edge variable for each edge."""
+def expand(run: Run, frame: Frame, step: ExpandStep, window: Window | None = None) -> Frame:
+    """One row for each (row, reached entity) pair, or with an edge variable for each edge.
+
+    `window`: only some of the entries of each source, where `degrees_of` says that they can be counted.
+    """
     frame = _present(frame, step.from_var)
-    rows, reached = _reach_rows(run, frame, step)
+    rows, reached = _reach_rows(run, frame, step, window)
     tables = run.variables[step.to_var]
     if not set(tables) <= set(step.to_tables):
         allowed, _ = recoded(run, reached.targets, tables, tables, step.to_tables)
@@ -110,14 +114,27 @@ def _reach(run: Run, step: ExpandStep | CheckStep | ExistsStep, sources: Codes) 
     return Reached(at[reached.sources[kept]], targets, edges)
 
 
-def _reach_rows(run: Run, frame: Frame, step: ExpandStep | CheckStep) -> tuple[Codes, Reached]:
+def degrees_of(run: Run, frame: Frame, step: ExpandStep) -> Codes | None:
+    """How many entries an expansion looks at for each row; None where it has to take them all at once."""
+    if step.atom.max_hops > 1 or not _is_plain(run, step):
+        return None
+    form = form_of(run, step.atom.edges[0], step.direction)
+    codes = frame.bindings[step.from_var]
+    if not isinstance(form, Csr) or (len(codes) and int(codes.min()) < 0):
+        return None
+    return form.degrees(codes, by_edge=step.atom.edge_var is not None)
+
+
+def _reach_rows(
+    run: Run, frame: Frame, step: ExpandStep | CheckStep, window: Window | None = None
+) -> tuple[Codes, Reached]:
     """For each pair found, the row of the frame it belongs to. Filters of the edge have been applied."""
     atom = step.atom
     sources = frame.bindings[step.from_var]
     plain = _is_plain(run, step)
     form = form_of(run, atom.edges[0], step.direction) if plain else None
     if atom.max_hops == 1 and isinstance(form, Csr):
-        reached = form.reach(sources, 1, 1, by_edge=atom.edge_var is not None)
+        reached = form.reach(sources, 1, 1, by_edge=atom.edge_var is not None, window=window)
         return _edge_filtered(run, step, reached.sources, reached)
     distinct, inverse = distinct_codes(sources)
     if form is not None:

@@ -13,14 +13,20 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.query import ir
-from omnigraph.read.codes.arrays import Codes, factorize, ranges
+from omnigraph.read.codes.arrays import Codes, Mask, factorize, ranges
 from omnigraph.read.codes.order import order_codes
+from omnigraph.read.matching.expand import degrees_of, expand
 from omnigraph.read.matching.paths import PATH
-from omnigraph.read.plan.steps import EitherStep, InnerStep, OptionalStep, PlannedBlock, Step
+from omnigraph.read.plan.steps import EitherStep, ExpandStep, InnerStep, OptionalStep, PlannedBlock, Step
 from omnigraph.read.state.frame import NULL, UNIT, EntityCodes, Frame
 from omnigraph.read.state.run_state import Run
 
 RunSteps = Callable[[tuple[Step, ...], Frame], Frame]
+
+MANY_EDGES = 10_000
+"""From so many edges on, `not` and `exists` look at a few of each binding first …"""
+FIRST_EDGES = 8
+"""… at so many, then at four times as many each time."""
 
 ROW = "@row"
 """The outer binding that a match belongs to."""
@@ -76,10 +82,33 @@ def inner(run: Run, frame: Frame, step: InnerStep, run_steps: RunSteps) -> Frame
         taken[numbers[: found.length]] = True
         return frame.keep(taken[numbers[found.length :]] == wanted)
     seed = seed_of(frame, operator.vars, operator.columns)
-    found = _matches(step.inner, seed, run_steps)
-    matched = np.zeros(seed.frame.length, dtype=bool)
-    matched[found.bindings[ROW]] = True
+    matched = _have_match(run, step, seed, run_steps)
     return frame.keep(matched[seed.numbers] == wanted)
+
+
+def _have_match(run: Run, step: InnerStep, seed: Seed, run_steps: RunSteps) -> Mask:
+    """Which outer bindings have a match.
+
+    Where the block starts with many edges, a few of each binding are tried first, then more of those that are still
+    without a match: a binding with a match among its first edges costs no more than those.
+    """
+    matched = np.zeros(seed.frame.length, dtype=bool)
+    first = step.inner.steps[0] if step.inner.steps else None
+    degrees = degrees_of(run, seed.frame, first) if isinstance(first, ExpandStep) else None
+    if not isinstance(first, ExpandStep) or degrees is None or int(degrees.sum()) < MANY_EDGES:
+        matched[_matches(step.inner, seed, run_steps).bindings[ROW]] = True
+        return matched
+    start, most = 0, FIRST_EDGES
+    waiting = np.flatnonzero(degrees > 0)
+    while len(waiting):
+        run.stop.check()
+        with run.profile.step(first) as record:
+            reached = expand(run, seed.frame.take(waiting), first, (start, most))
+            record.rows += reached.length
+        matched[run_steps(step.inner.steps[1:], reached).bindings[ROW]] = True
+        start, most = start + most, most * 4
+        waiting = waiting[~matched[waiting] & (degrees[waiting] > start)]
+    return matched
 
 
 def optional(run: Run, frame: Frame, step: OptionalStep, run_steps: RunSteps) -> Frame:
@@ -87,25 +116,38 @@ def optional(run: Run, frame: Frame, step: OptionalStep, run_steps: RunSteps) ->
     operator = step.operator
     seed = seed_of(frame, operator.vars, operator.columns)
     found = _matches(step.inner, seed, run_steps)
-    counts = np.bincount(found.bindings[ROW], minlength=seed.frame.length)
-    order = np.argsort(found.bindings[ROW], kind="stable")
+    rows, places = _matched_rows(frame, seed, found.bindings[ROW])
+    matched = np.zeros(frame.length, dtype=bool)
+    matched[rows] = True
+    alone = np.flatnonzero(~matched)
+    names = [variable.name for variable in operator.binds]
+    run.memory.expect("bindings", 8 * (len(rows) + len(alone)) * (len(frame.bindings) + len(names)))
+    bindings = {name: found.bindings[name] if places is None else found.bindings[name][places] for name in names}
+    columns: dict[str, Any] = {name: found.columns[name] for name in operator.paths}
+    if places is not None:
+        columns = {name: paths.take(pa.array(places)) for name, paths in columns.items()}
+    if len(alone):
+        # Rows have no order here, so those without a match may come last.
+        rows = np.concatenate([rows, alone])
+        nothing = np.full(len(alone), NULL, dtype=np.int64)
+        bindings = {name: np.concatenate([codes, nothing]) for name, codes in bindings.items()}
+        empty = pa.nulls(len(alone), PATH)
+        columns = {name: pa.concat_arrays([paths, empty]) for name, paths in columns.items()}
+    return frame.take(rows).joined(Frame(len(rows), bindings, columns))
+
+
+def _matched_rows(frame: Frame, seed: Seed, owners: Codes) -> tuple[Codes, Codes | None]:
+    """For every match of every row: the row, and the place of the match (None: all of them as they are)."""
+    if seed.frame.length == frame.length:
+        row_of = np.empty(frame.length, dtype=np.int64)
+        row_of[seed.numbers] = np.arange(frame.length)
+        return row_of[owners], None
+    counts = np.bincount(owners, minlength=seed.frame.length)
+    order = np.argsort(owners, kind="stable")
     starts = np.cumsum(counts) - counts
     own = counts[seed.numbers]
-    run.memory.expect("bindings", 8 * int(np.maximum(own, 1).sum()) * (len(frame.bindings) + len(operator.binds)))
-    rows = np.repeat(np.arange(frame.length, dtype=np.int64), np.maximum(own, 1))
-    places = np.full(len(rows), NULL, dtype=np.int64)
-    places[np.repeat(own > 0, np.maximum(own, 1))] = order[ranges(starts[seed.numbers], own)]
-    result = frame.take(rows)
-    missing = places < 0
-    for variable in operator.binds:
-        codes = found.bindings[variable.name]
-        bound = np.full(len(places), NULL, dtype=np.int64)
-        bound[~missing] = codes[places[~missing]]
-        result = result.bind(variable.name, bound)
-    for name in operator.paths:
-        paths: Any = found.columns[name] if found.length else pa.array([None], PATH)
-        result = result.compute(name, paths.take(pa.array(np.where(missing, 0, places), mask=missing)))
-    return result
+    rows = np.repeat(np.arange(frame.length, dtype=np.int64), own)
+    return rows, order[ranges(starts[seed.numbers], own)]
 
 
 def either(run: Run, frame: Frame, step: EitherStep, run_steps: RunSteps) -> Frame:

@@ -16,7 +16,7 @@ from omnigraph.read.codes.arrays import Codes, Mask, combined, factorize, ranges
 from omnigraph.read.matching.walk import breadth_first
 from omnigraph.read.state.run_state import Run
 from omnigraph.read.state.spaces import SortedSpace
-from omnigraph.read.tables.topology import Alignment, Topology
+from omnigraph.read.tables.topology import Alignment, Topology, Window
 from omnigraph.schema.catalog import EdgeType
 
 
@@ -67,8 +67,19 @@ class Csr:
         vertices = self.topology.ids_at(self.direction, far=far)
         return self.run.caches.alignment(self.run.reader, table_key, space.nodes, edge, end, vertices)
 
-    def reach(self, sources: Codes, min_hops: int, max_hops: int, *, by_edge: bool) -> Reached:
-        """Everything within the bounds of each source. For more than one hop the sources must be distinct."""
+    def degrees(self, sources: Codes, *, by_edge: bool) -> Codes:
+        """How many entries each source has."""
+        vertices = sources if self.near.vertex_of is None else self.near.vertex_of[sources]
+        degrees = self.topology.adjacency(self.direction, by_edge=by_edge).degrees(np.maximum(vertices, 0))
+        return np.where(vertices >= 0, degrees, 0)
+
+    def reach(
+        self, sources: Codes, min_hops: int, max_hops: int, *, by_edge: bool, window: Window | None = None
+    ) -> Reached:
+        """Everything within the bounds of each source. For more than one hop the sources must be distinct.
+
+        `window`: of a single hop only some entries of each source.
+        """
         if max_hops > 1 and not self.ends.one_kind:
             max_hops = 1
         if min_hops > max_hops:
@@ -81,9 +92,9 @@ class Csr:
         adjacency = self.topology.adjacency(self.direction, by_edge=by_edge)
         edges = None
         if max_hops == 1:
-            total = int(adjacency.degrees(vertices).sum())
-            self.run.memory.expect("reached nodes", 24 * total)
-            counts, places = adjacency.gather(vertices)
+            if window is None:
+                self.run.memory.expect("reached nodes", 24 * int(adjacency.degrees(vertices).sum()))
+            counts, places = adjacency.gather(vertices, window)
             at = np.repeat(np.arange(len(vertices), dtype=np.int64), counts)
             targets = adjacency.targets[places]
             edges = None if adjacency.edges is None else adjacency.edges[places]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,22 @@ from omnigraph.read.operators.sort import column_order
 from omnigraph.read.plan.show import show
 from omnigraph.read.state.frame import ComputedColumn, EntityCodes, Frame
 from omnigraph.read.state.run_state import Run
+from omnigraph.read.state.spaces import EdgeRowSpace, SortedSpace
 from omnigraph.read.tables.arrow_types import result_type
+
+CELLS = 1 << 26
+"""Marks that are made at most to count different values."""
+DENSE_ROWS = 10_000
+"""From so many rows on it is worth numbering the values of a whole column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Which group each row is in, how many there are, and for each group its keys."""
+
+    numbers: Codes
+    count: int
+    keys: tuple[ComputedColumn, ...]
 
 
 def group(run: Run, frame: Frame, operator: ir.GroupBy) -> Frame:
@@ -23,19 +40,107 @@ def group(run: Run, frame: Frame, operator: ir.GroupBy) -> Frame:
     if operator.row_order and frame.length > 1:
         order = total_order([column_order(run, frame, name) for name in operator.row_order])
         frame = frame if order is None else frame.take(order)
-    encoded = [_value_codes(run, frame, key.expr) for key in operator.keys]
-    numbers, first = factorize(encoded, frame.length)
-    count = len(first) if operator.keys else 1
-    columns: dict[str, ComputedColumn] = {}
-    sample = frame.take(first) if operator.keys else frame
-    for key in operator.keys:
-        columns[key.name] = _key_values(run, sample, key)
+    groups = _dense_groups(run, frame, operator.keys) or _groups(run, frame, operator.keys)
+    columns: dict[str, ComputedColumn] = {
+        key.name: values for key, values in zip(operator.keys, groups.keys, strict=True)
+    }
+    # An entity that is a key is the same in all rows of its group, so it stays bound.
+    bound = {
+        key.expr.var: values.codes
+        for key, values in zip(operator.keys, groups.keys, strict=True)
+        if isinstance(key.expr, ir.Entity) and isinstance(values, EntityCodes)
+    }
     for column in operator.aggregates:
         assert isinstance(column.expr, ir.Aggregate)
-        columns[column.name] = _aggregate(run, frame, column.expr, column, numbers, count)
-    # An entity that is a key is the same in all rows of its group, so it stays bound.
-    bound = {key.expr.var: sample.bindings[key.expr.var] for key in operator.keys if isinstance(key.expr, ir.Entity)}
-    return Frame(count, bound, columns)
+        columns[column.name] = _aggregate(run, frame, column.expr, column, groups.numbers, groups.count)
+    return Frame(groups.count, bound, columns)
+
+
+def _groups(run: Run, frame: Frame, keys: Sequence[ir.Column]) -> Groups:
+    if not keys:
+        return Groups(np.zeros(frame.length, dtype=np.int64), 1, ())
+    numbers, first = factorize([_value_codes(run, frame, key.expr) for key in keys], frame.length)
+    sample = frame.take(first)
+    return Groups(numbers, len(first), tuple(_key_values(run, sample, key) for key in keys))
+
+
+# --- keys with few different values ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _DenseKey:
+    """A key whose codes are below `size`, and the value behind each code."""
+
+    codes: Codes
+    size: int
+    values: pa.Array
+
+
+def _dense_groups(run: Run, frame: Frame, keys: Sequence[ir.Column]) -> Groups | None:
+    """Groups by properties of whole tables: each value of a column has its number already, so rows are only counted."""
+    if not keys:
+        return None
+    dense: list[_DenseKey] = []
+    for key in keys:
+        found = _dense_key(run, frame, key.expr)
+        if found is None:
+            return None
+        dense.append(found)
+    total = prod(key.size for key in dense)
+    if total > frame.length:
+        return None
+    combined_codes = dense[0].codes
+    for more in dense[1:]:
+        combined_codes = combined_codes * more.size + more.codes
+    there = np.flatnonzero(np.bincount(combined_codes, minlength=total))
+    numbers = combined_codes
+    if len(there) < total:
+        number_of = np.zeros(total, dtype=np.int64)
+        number_of[there] = np.arange(len(there))
+        numbers = number_of[combined_codes]
+    values: list[ComputedColumn] = []
+    rest = there
+    for each in reversed(dense):
+        values.append(each.values.take(pa.array(rest % each.size)))
+        rest = rest // each.size
+    return Groups(numbers, len(there), tuple(reversed(values)))
+
+
+def _dense_key(run: Run, frame: Frame, expr: ir.Expr) -> _DenseKey | None:
+    if not isinstance(expr, ir.Prop) or frame.length < DENSE_ROWS:
+        return None
+    tables = run.variables[expr.var]
+    codes = frame.bindings[expr.var]
+    space = run.entities(tables)
+    if not isinstance(space, SortedSpace | EdgeRowSpace) or space.size() > frame.length or int(codes.min()) < 0:
+        return None
+    key = (run.reader.state(tables[0]), expr.name)
+    encoded = run.caches.codes.get(key, lambda: _encoded(space.columns(np.arange(space.size()), [expr.name])[0]))
+    if encoded is None:
+        return None
+    return _DenseKey(encoded.numbers[codes], len(encoded.values), encoded.values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Encoded:
+    """A whole column: the number of the value of each entity, and the values."""
+
+    numbers: Codes
+    values: pa.Array
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return int(self.numbers.nbytes + self.values.nbytes)
+
+
+def _encoded(values: pa.Array) -> _Encoded | None:
+    """None where equality of values is not that of their bytes (floats, lists)."""
+    values = combined(values)
+    if pa.types.is_floating(values.type) or pa.types.is_nested(values.type):
+        return None
+    encoded = values.dictionary_encode(null_encoding="encode")
+    return _Encoded(np.asarray(encoded.indices.to_numpy()).astype(np.int64), encoded.dictionary)
 
 
 def _value_codes(run: Run, frame: Frame, expr: ir.Expr) -> Codes:
@@ -88,25 +193,36 @@ def _count(run: Run, frame: Frame, wanted: ir.Aggregate, numbers: Codes, count: 
     match wanted.arg:
         case ir.Entity(var=var):
             codes = frame.bindings[var]
+            size = run.entities(run.variables[var]).size()
             present = codes >= 0
+        case ir.Prop() if (
+            wanted.distinct and frame.length and (dense := _dense_key(run, frame, wanted.arg)) is not None
+        ):
+            codes, size = dense.codes, dense.size
+            present = ~is_null(dense.values)[codes]
         case ir.Prop(var=var) if wanted.distinct:
             distinct, inverse = distinct_codes(frame.bindings[var])
             values = run.evaluate(wanted.arg, Frame(len(distinct), {var: distinct}))
             codes, present = equality_codes(values)[inverse], ~is_null(values)[inverse]
+            size = 0
         case _:
             return None
     if not present.all():
         codes, numbers = codes[present], numbers[present]
-    if wanted.distinct and len(codes):
-        numbers = numbers[factorize([numbers, codes], len(numbers))[1]]
+    if not wanted.distinct or len(codes) == 0:
+        return pa.array(np.bincount(numbers, minlength=count), pa.int64())
+    if 0 < count * size <= CELLS:
+        # One mark for each value of each group, set as often as it comes.
+        seen = np.zeros(count * size, dtype=bool)
+        seen[numbers * size + codes] = True
+        return pa.array(np.count_nonzero(seen.reshape(count, size), axis=1), pa.int64())
+    numbers = numbers[factorize([numbers, codes], len(numbers))[1]]
     return pa.array(np.bincount(numbers, minlength=count), pa.int64())
 
 
 def _values(run: Run, frame: Frame, expr: ir.Expr) -> pa.Array:
-    """The values of an expression; a property is read once for each entity."""
-    if not isinstance(expr, ir.Prop):
+    """The values of an expression; a property that many rows share is read once for each entity."""
+    if not isinstance(expr, ir.Prop) or 2 * run.entities(run.variables[expr.var]).size() > frame.length:
         return run.evaluate(expr, frame)
     distinct, inverse = distinct_codes(frame.bindings[expr.var])
-    if 2 * len(distinct) > frame.length:
-        return run.evaluate(expr, frame)
     return run.evaluate(expr, Frame(len(distinct), {expr.var: distinct})).take(pa.array(inverse))

@@ -10,7 +10,7 @@ from omnigraph.query import ir
 from omnigraph.read.codes.arrays import Codes
 from omnigraph.read.codes.order import first_places, is_null, order_codes, total_order
 from omnigraph.read.state.frame import EntityCodes, Frame
-from omnigraph.read.state.run_state import Run
+from omnigraph.read.state.run_state import Run, id_property
 
 
 def column_order(run: Run, frame: Frame, name: str) -> Codes:
@@ -44,6 +44,10 @@ def key_codes(run: Run, frame: Frame, key: ir.SortKey) -> Codes:
         case ir.Entity(var=var):
             codes = run.order(run.variables[var], frame.bindings[var])
             missing = frame.bindings[var] < 0
+        case ir.Prop(var=var, name=name) if _is_id(run, var, name):
+            # The property is the id: its order is known without reading it.
+            codes = run.order(run.variables[var], frame.bindings[var])
+            missing = frame.bindings[var] < 0
         case ir.ColumnRef(name=name) if isinstance(column := frame.columns[name], EntityCodes):
             codes = run.order(column.tables, column.codes)
             missing = column.codes < 0
@@ -58,3 +62,9 @@ def key_codes(run: Run, frame: Frame, key: ir.SortKey) -> Codes:
     ranks: Codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
     ranks[missing] = -1 if key.nulls_lead else len(ranks)
     return ranks
+
+
+def _is_id(run: Run, var: str, name: str) -> bool:
+    """Whether a property of a variable is the id itself."""
+    tables = run.variables[var]
+    return len(tables) == 1 and name in ("id", id_property(run.catalog, tables[0]))

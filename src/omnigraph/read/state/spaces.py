@@ -26,6 +26,8 @@ SMALL_TABLE = 20_000
 """Columns of tables up to so many rows are read as a whole."""
 WHOLE_COLUMN_SHARE = 16
 """A column is read as a whole when one row in so many is wanted."""
+ORDER = "@order"
+"""The key under which the ranks of ids are kept."""
 TAKE = 1000.0
 """Rough microseconds of one look-up of a few rows, …"""
 TAKE_ROW = 2.0
@@ -210,8 +212,16 @@ class EdgeRowSpace:
         return self.columns(codes, ["id"])[0]
 
     def order(self, codes: Codes) -> Codes:
-        """Integers that sort as the ids do."""
-        return text_ranks(self.ids(codes))
+        """Integers that sort as the ids do. The ranks of a whole table are kept once a good part of them is wanted."""
+        rows = self._rows
+        key = (rows.reader.state(rows.table_key), ORDER)
+        known = rows.caches.codes.peek(key)
+        if known is None:
+            if len(codes) * WHOLE_COLUMN_SHARE < rows.row_count:
+                return text_ranks(self.ids(codes))
+            known = rows.caches.codes.get(key, lambda: _ranks(rows.caches.column(rows.reader, rows.table_key, "id")))
+        ranks: Codes = known[codes]
+        return ranks
 
     def columns(self, codes: Codes, names: Sequence[str]) -> list[pa.Array]:
         """Values of several properties."""
@@ -314,6 +324,13 @@ class GrowingSpace:
             return self._reader.scan(self._table_key, [name]).column(name).slice(0, 0).combine_chunks()
         places, values = self._values[name]
         return values.take(pa.array(places[codes]))
+
+
+def _ranks(ids: pa.Array) -> Codes:
+    """The rank of each of different ids."""
+    ranks = np.empty(len(ids), dtype=np.int64)
+    ranks[pc.sort_indices(ids).to_numpy()] = np.arange(len(ids))
+    return ranks
 
 
 def variable_of(predicate: ir.Expr) -> str:

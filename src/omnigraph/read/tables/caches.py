@@ -35,6 +35,7 @@ class ReadCaches:
     columns: SingleFlightCache[pa.Array] = field(init=False)
     texts: SingleFlightCache[Any] = field(init=False)
     lengths: SingleFlightCache[Any] = field(init=False)
+    codes: SingleFlightCache[Any] = field(init=False)
     plans: SingleFlightCache[Any] = field(init=False)
     indexed: SingleFlightCache[frozenset[str]] = field(init=False)
     spent: dict[Hashable, float] = field(default_factory=dict)
@@ -49,6 +50,7 @@ class ReadCaches:
         self.columns = SingleFlightCache(1024, _nbytes, column_bytes)
         self.texts = SingleFlightCache(entries, _nbytes, column_bytes)
         self.lengths = SingleFlightCache(entries, _nbytes)
+        self.codes = SingleFlightCache(4 * entries, lambda found: 0 if found is None else _nbytes(found), column_bytes)
         self.plans = SingleFlightCache(256, lambda plan: 0)
         self.indexed = SingleFlightCache(256, lambda columns: 0)
 
@@ -100,7 +102,16 @@ class ReadCaches:
 
     def clear(self) -> None:
         """Forget everything."""
-        for cache in (self.topologies, self.nodes, self.alignments, self.columns, self.texts, self.lengths, self.plans):
+        for cache in (
+            self.topologies,
+            self.nodes,
+            self.alignments,
+            self.columns,
+            self.texts,
+            self.lengths,
+            self.codes,
+            self.plans,
+        ):
             cache.clear()
 
 

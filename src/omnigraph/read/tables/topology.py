@@ -19,6 +19,9 @@ from omnigraph.query.ir import Direction
 from omnigraph.read.codes.arrays import Codes, codes_of, combined, ranges
 from omnigraph.read.codes.ids import NodeIds, SortedIds
 
+Window = tuple[int, int]
+"""A stretch of the entries of a vertex: how many are left out at its start, and how many it has at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class Adjacency:
@@ -41,10 +44,17 @@ class Adjacency:
         """How many entries each vertex has."""
         return self.offsets[vertices + 1] - self.offsets[vertices]
 
-    def gather(self, vertices: Codes) -> tuple[Codes, Codes]:
-        """For each vertex its count of entries, and the places of all those entries one after the other."""
+    def gather(self, vertices: Codes, window: Window | None = None) -> tuple[Codes, Codes]:
+        """For each vertex its count of entries, and the places of all those entries one after the other.
+
+        With a window only so many entries of each vertex, behind the first few.
+        """
         counts = self.degrees(vertices)
-        return counts, ranges(self.offsets[vertices], counts)
+        if window is None:
+            return counts, ranges(self.offsets[vertices], counts)
+        first, most = window
+        counts = np.clip(counts - first, 0, most)
+        return counts, ranges(self.offsets[vertices] + first, counts)
 
 
 class Topology:
