@@ -52,7 +52,7 @@ def check(database: Database, text: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["csr", "indexed"])
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(database=databases(), text=queries())
 def test_executor_and_reference_agree(mode, database, text):
     check(database, text, mode)

@@ -8,7 +8,7 @@ from omnigraph.read.result.explain import Explanation
 from omnigraph.read.run import run_on
 from omnigraph.read.tables.caches import ReadCaches
 from omnigraph.read.tables.reader import ArrowTables
-from tests.read.asking import graph, person
+from tests.read.asking import graph, person, run
 from tests.read.graphs import CATALOG, arrow_tables
 
 NAMES = [f"p{n:04d}" for n in range(1000)]
@@ -120,3 +120,20 @@ def test_sums_do_not_depend_on_the_plan():
             with override(traversal_mode=mode):
                 found.add(run_on(ArrowTables(arrow_tables(order)), CATALOG, ReadCaches(), compiled).scalar())
     assert len(found) == 1
+
+
+def test_every_kind_of_block_has_its_line():
+    text = (
+        "match { $p: Person  exists { $p knows $e }  either { $p knows $z } or { $z knows $p } "
+        "optional { $p knows{1,2}[since > 1] $q as $w } } with { $p, count($q) as n } limit 2 "
+        "match { $p knows|memberOf $x } return distinct { $p.name, n, $x.@type as t } offset 1"
+    )
+    found = run(graph("a b", "ab ba"), text).explain()
+    assert found is not None
+    names = [line.name for line in found.lines]
+    for name in ("semi-join", "either", "arm", "optional", "aggregate", "stage", "distinct", "limit", "project"):
+        assert name in names
+    shown = found.to_text()
+    assert "$p -Knows->{1,2}[since > 1] $q: node:Person as $w" in shown
+    assert "$p -Knows|MemberOf-> $x: node:Person|Team" in shown
+    assert "all from row 1 on" in shown

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from omnigraph.errors import BadRequest, InternalError
 from omnigraph.query import ir
+from omnigraph.query.typing import F64
 from omnigraph.read.matching import expand, inner, join, scan
 from omnigraph.read.matching.paths import PATH
 from omnigraph.read.operators import group, sort
@@ -189,10 +190,16 @@ def _asks_for_nearest(stage: PlannedStage) -> bool:
         case (
             ir.Rank(column=name),
             ir.Filter(predicate=ir.IsNull(item=ir.ColumnRef(name=kept), negated=True)),
-            ir.Sort(keys=(ir.SortKey(expr=ir.ColumnRef(name=first), descending=False), *_)),
+            ir.Sort(keys=keys),
             *_,
         ):
-            return name == kept == first
+            # No score is null above the filter, so a key that puts those last says nothing.
+            decisive = [key for key in keys if key.expr != ir.IsNull(ir.ColumnRef(kept, F64, True))]
+            match decisive:
+                case [ir.SortKey(expr=ir.ColumnRef(name=first), descending=False), *_]:
+                    return name == kept == first
+                case _:
+                    return False
         case _:
             return False
 

@@ -107,7 +107,7 @@ def explain(plan: Plan, choices: Choices, profile: Profile | None) -> Explanatio
         _steps(stage.block.steps, 0, choices, profile, lines)
         for operator in stage.upper:
             record = profile.records.get(id(operator)) if profile is not None else None
-            name, what = _upper(operator)
+            name, what = _upper(operator, plan)
             rows, seconds = (record.rows, record.seconds) if record else (None, None)
             lines.append(Line(name, what, 0, None, None, rows, seconds))
     return Explanation(plan.query.name, tuple(lines), profile)
@@ -200,7 +200,7 @@ def _where(filters: tuple[ir.Expr, ...]) -> str:
     return " where " + " and ".join(show(item) for item in filters) if filters else ""
 
 
-def _upper(operator: ir.Operator) -> tuple[str, str]:
+def _upper(operator: ir.Operator, plan: Plan) -> tuple[str, str]:
     match operator:
         case ir.Rank(ranking=ranking):
             return "rank", show(ranking)
@@ -213,7 +213,9 @@ def _upper(operator: ir.Operator) -> tuple[str, str]:
             return "aggregate", f"{', '.join(show(column.expr) for column in aggregates)} by {by}"
         case ir.Sort(keys=keys, tie_break=tie_break):
             shown = [show(key.expr) + _direction(key) for key in keys]
-            return "sort", "by " + ", ".join([*shown, *(f"id of ${name}" for name in tie_break)])
+            return "sort", "by " + ", ".join(
+                [*shown, *(f"id of ${name}" if name in plan.variables else name for name in tie_break)]
+            )
         case ir.Limit(count=count, offset=offset):
             skipped = "" if offset is None else f" from row {show(offset)} on"
             return "limit", ("all" if count is None else show(count)) + skipped
