@@ -17,7 +17,8 @@ _EXACT = {Scalar.F32: 2.0**24, Scalar.F64: 2.0**53}
 """Up to here every whole number is a float of the width."""
 
 _LONG_WHOLE = {Scalar.F32: r"[^0-9.eE+-]-?[0-9]{8,}[^0-9.eE]", Scalar.F64: r"[^0-9.eE+-]-?[0-9]{16,}[^0-9.eE]"}
-_TINY = r"[1-9][0-9.]*[eE]-[0-9]{3}|0{300}"
+_MANY_ZEROS = 300
+_TINY = rf"[1-9][0-9.]*[eE]-[0-9]{{3}}|0{{{_MANY_ZEROS}}}"
 
 
 def are_exact(type_: GraphType, columns: dict[str, pa.ChunkedArray], lines: pa.Array) -> bool:
@@ -28,7 +29,7 @@ def are_exact(type_: GraphType, columns: dict[str, pa.ChunkedArray], lines: pa.A
         if scalar is None or column is None or column.null_count == len(column):
             continue
         large, zero = _suspects(column, scalar)
-        if _says(lines, large, _LONG_WHOLE[scalar]) or _says(lines, zero, _TINY):
+        if _says(lines, large, _LONG_WHOLE[scalar]) or (_may_be_tiny(lines) and _says(lines, zero, _TINY)):
             return False
     return True
 
@@ -52,6 +53,15 @@ def _suspects(column: pa.ChunkedArray, scalar: Scalar) -> tuple[np.ndarray | Non
         column = pc.list_flatten(column)
     numbers = pc.fill_null(column, 1.0).to_numpy()
     return _rows_where(np.abs(numbers) >= _EXACT[scalar], rows), _rows_where(numbers == 0, rows)
+
+
+def _may_be_tiny(lines: pa.Array) -> bool:
+    """Whether a line can hold a number that is as good as zero: with an exponent, or with very many zeros."""
+    return bool(
+        (pc.max(pc.binary_length(lines)).as_py() or 0) > _MANY_ZEROS
+        or pc.any(pc.match_substring(lines, "e-")).as_py()
+        or pc.any(pc.match_substring(lines, "E-")).as_py()
+    )
 
 
 def _rows_where(mask: np.ndarray, rows: np.ndarray | None) -> np.ndarray | None:
