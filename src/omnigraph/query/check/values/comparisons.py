@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from omnigraph.diagnostics import Span
 from omnigraph.query import codes, ir
-from omnigraph.query.check.values.own_ids import as_id, id_literal
 from omnigraph.query.check.scope import shown
 from omnigraph.query.check.values.literals import Misfit, coerce, describe, typed
+from omnigraph.query.check.values.own_ids import as_id, id_literal
 from omnigraph.query.text import syntax
 from omnigraph.query.text.print import expression_text
 from omnigraph.query.typing import BOOL, DATE, DATETIME, STRING, type_of
