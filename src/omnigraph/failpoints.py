@@ -186,9 +186,8 @@ def _pause(gate: Path) -> None:
 
 
 def _import_every_module() -> None:
-    import omnigraph
-
-    for module in pkgutil.walk_packages(omnigraph.__path__, "omnigraph.", onerror=lambda name: None):
+    package = importlib.import_module("omnigraph")
+    for module in pkgutil.walk_packages(package.__path__, "omnigraph.", onerror=lambda name: None):
         # What cannot be imported here, for want of an optional package, is not reached here either.
         with suppress(ImportError):
             importlib.import_module(module.name)
