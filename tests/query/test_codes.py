@@ -182,20 +182,20 @@ CASES: list[tuple[str, str, str, str | None]] = [
     ),
     (
         "T7",
-        "query q { match { $p: Person $p.age > ⟦3000000000⟧ } return { $p } }",
-        "3000000000 does not fit I32 (-2147483648 to 2147483647)",
+        'query q { update Person set { age: ⟦3000000000⟧ } where name = "a" }',
+        "`age` is I32: 3000000000 does not fit I32 (-2147483648 to 2147483647)",
         None,
     ),
     (
         "T7",
-        "query q { match { $p: Person $p.visits > ⟦-1⟧ } return { $p } }",
-        "-1 does not fit U64 (0 to 18446744073709551615)",
+        'query q { update Person set { visits: ⟦-1⟧ } where name = "a" }',
+        "`visits` is U64: -1 does not fit U64 (0 to 18446744073709551615)",
         None,
     ),
     (
         "T7",
-        "query q { match { $p: Person $p.height > ⟦16777217⟧ } return { $p } }",
-        "16777217 cannot be written exactly as F32",
+        'query q { update Person set { height: ⟦16777217⟧ } where name = "a" }',
+        "`height` is F32: 16777217 cannot be written exactly as F32",
         None,
     ),
     (

@@ -68,6 +68,8 @@ class _BlockChecker:
     paths: list[str] = field(default_factory=list)
     given: dict[str, str] = field(default_factory=dict)
     """Names in the IR that are settled already: those of the variables that all arms of an `either` bind."""
+    of_optionals: dict[int, list[str]] = field(default_factory=dict)
+    """The written names that each `optional` of this block binds, by the identity of its clause."""
 
     def check(self, clauses: Sequence[syntax.Clause]) -> blocks.Block:
         around = {name: bound.tables for name, bound in self.scope.variables.items()}
@@ -83,7 +85,8 @@ class _BlockChecker:
             self._narrowed(walk)
         nested = self._nested_bindings(clauses)
         checked: list[blocks.Clause] = self._type_tests(around)
-        for clause in clauses:
+        for at, clause in enumerate(clauses):
+            later = [name for each in clauses[at:] for name in self.of_optionals.get(id(each), ())]
             match clause:
                 case syntax.Bind():
                     checked.extend(self._bind(clause))
@@ -93,9 +96,9 @@ class _BlockChecker:
                 case syntax.FilterClause(expression):
                     self._filter(ExpressionChecker(self.scope, Place.MATCH).condition(expression), checked)
                 case syntax.NotBlock(inner):
-                    checked.append(blocks.Without(*self._within(inner, clause, related="not")))
+                    checked.append(blocks.Without(*self._within(inner, clause, later, related="not")))
                 case syntax.ExistsBlock(inner):
-                    checked.append(blocks.Exists(*self._within(inner, clause, related="exists")))
+                    checked.append(blocks.Exists(*self._within(inner, clause, later, related="exists")))
                 case syntax.OptionalBlock() | syntax.EitherBlock():
                     checked.append(nested[id(clause)])
         return self._finished(checked, own)
@@ -386,12 +389,18 @@ class _BlockChecker:
     # --- blocks inside
 
     def _within(
-        self, clauses: Sequence[syntax.Clause], clause: syntax.Clause, related: str | None = None
+        self, clauses: Sequence[syntax.Clause], clause: syntax.Clause, later: Sequence[str], related: str
     ) -> tuple[blocks.Block, tuple[str, ...], tuple[str, ...]]:
-        """A block inside this one, with the variables and the columns from outside that it uses."""
+        """A block inside this one, with the variables and the columns from outside that it uses.
+
+        What an `optional` binds `later` in the text is another block's: here such a name is free.
+        """
         before = len(self.scope.problems.found)
-        block, inner, columns = self._inside(clauses, self.scope.inner())
-        if related is not None and not inner and len(self.scope.problems.found) == before:
+        scope = self.scope.inner()
+        for name in later:
+            del scope.variables[name]
+        block, inner, columns = self._inside(clauses, scope)
+        if not inner and len(self.scope.problems.found) == before:
             article = "an" if related == "exists" else "a"
             message = f"{article} `{related}` block must use at least one variable that is bound outside of it"
             self.scope.problems.add(codes.UNRELATED_NOT_BLOCK, message, clause.span)
@@ -427,10 +436,11 @@ class _BlockChecker:
         scope = self.scope.inner()
         block, used, columns = self._inside(clause.clauses, scope, self.given)
         maybe = blocks.Maybe(block, self._in_order(used), tuple(sorted(columns)))
-        for name, bound in scope.variables.items():
-            if name not in self.scope.variables:
-                bound.nullable = True
-                self.scope.variables[name] = bound
+        mine = [name for name in scope.variables if name not in self.scope.variables]
+        for name in mine:
+            scope.variables[name].nullable = True
+            self.scope.variables[name] = scope.variables[name]
+        self.of_optionals[id(clause)] = mine
         self.paths.extend(block.paths)
         return maybe
 

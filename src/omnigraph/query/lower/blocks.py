@@ -1,10 +1,11 @@
-"""Match blocks to operators. The shape is described in lower.py."""
+"""Match blocks to operators. The shape is described in compile.py. A clause that is left out is an error."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from omnigraph.errors import InternalError
 from omnigraph.query import ir
 from omnigraph.query.check.blocks import Binding, Block, Condition, Exists, Hop, Maybe, OneOf, Without
 from omnigraph.query.check.scope import joined_key
@@ -54,6 +55,8 @@ class _Lowering:
         for clause in self.block.clauses:
             if isinstance(clause, Maybe):
                 tree = self._rest(self._optional(tree, clause))
+        if self.pending or self.failing or self.nested:
+            raise InternalError("a clause of a match block was left out of the query")
         return tree
 
     def _hops(self) -> list[Hop]:
@@ -137,7 +140,8 @@ class _Lowering:
     def _rest(self, tree: ir.Operator) -> ir.Operator:
         """Everything else that can be said with what is bound now."""
         tree = self._filters(tree)
-        for clause in [each for each in self.nested if isinstance(each, OneOf) and set(each.outer) <= self.bound]:
+        # One `either` may bind what the next one starts from.
+        while clause := next((o for o in self.nested if isinstance(o, OneOf) and set(o.outer) <= self.bound), None):
             self.nested.remove(clause)
             arms = tuple(self._inner(arm, clause.outer, clause.columns) for arm in clause.arms)
             tree = ir.Either(tree, arms, clause.outer, clause.binds, clause.columns)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from omnigraph.diagnostics import Span
 from omnigraph.query import codes, ir
 from omnigraph.query.check.scope import shown
-from omnigraph.query.check.values.literals import Misfit, coerce, describe, typed
+from omnigraph.query.check.values.literals import INTEGER_RANGES, Misfit, coerce, describe, typed
 from omnigraph.query.check.values.own_ids import as_id, id_literal
 from omnigraph.query.text import syntax
 from omnigraph.query.text.print import expression_text
@@ -322,16 +322,31 @@ def _in_literal(checker: ExpressionChecker, item: ir.Expr, items: ir.Literal, sp
     try:
         values = tuple(coerce(as_id(checker.scope, row, item, value), item_type) for value in items.value)
     except Misfit as misfit:
-        if is_number(item_type) and all(isinstance(value, float) or _is_exact(value) for value in items.value):
-            return ir.In(item, ir.Literal(tuple(float(value) for value in items.value), ListType(Scalar.F64)))
+        if is_number(item_type) and (others := _numbers(items.value)) is not None:
+            return ir.In(item, others)
         checker.problem(codes.OPERAND_TYPE, f"in the list: {misfit.message}", span, misfit.hint)
         return None
     return ir.In(item, ir.Literal(values, ListType(scalar)))
 
 
-def _is_exact(value: object) -> bool:
-    """Whether a whole number is one that a float holds exactly."""
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= 2**53
+def _numbers(values: tuple[object, ...]) -> ir.Literal | None:
+    """Numbers of any kind as a list of one type that holds each of them exactly, if there is one."""
+    numbers = [value for value in values if isinstance(value, int | float) and _is_number(value)]
+    if len(numbers) < len(values):
+        return None
+    if all(isinstance(value, int) for value in numbers):
+        for scalar in (Scalar.I64, Scalar.U64):
+            low, high = INTEGER_RANGES[scalar]
+            if all(low <= value <= high for value in numbers):
+                return ir.Literal(tuple(numbers), ListType(scalar))
+        return None
+    if all(isinstance(value, float) or abs(value) <= 2**53 for value in numbers):
+        return ir.Literal(tuple(float(value) for value in numbers), ListType(Scalar.F64))
+    return None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _scalar_of(type_: ValueType | None) -> Scalar | None:
@@ -345,7 +360,7 @@ def _adapted(checker: ExpressionChecker, expr: ir.Expr, target: ValueType | None
         try:
             return typed(expr.value, target)
         except Misfit as misfit:
-            if isinstance(expr.value, float) and is_number(target) and not expr.value.is_integer():
+            if is_number(target) and _is_number(expr.value):  # numbers of different kinds compare by value
                 return expr
             checker.problem(codes.OPERAND_TYPE, misfit.message, span, misfit.hint)
             return None

@@ -71,15 +71,10 @@ def check_negative(checker: ExpressionChecker, expression: syntax.Negative) -> i
 
 
 def adapted(expr: ir.Expr, other: ir.Expr) -> ir.Expr:
-    """A whole number that is written out takes part as the kind of number that stands on the other side."""
+    """A whole number that is written out takes part as U64 beside a U64, which alone does not fit I64."""
     if not isinstance(expr, ir.Literal) or isinstance(expr.value, bool) or not isinstance(expr.value, int):
         return expr
-    type_ = type_of(other)
-    if type_ is None or not is_number(type_):
-        return expr
-    if arithmetic_type(type_) == U64 and expr.value >= 0:
-        return ir.Literal(expr.value, U64)
-    return expr
+    return ir.Literal(expr.value, U64) if type_of(other) == U64 and expr.value >= 0 else expr
 
 
 def _result(operator: syntax.ArithmeticOperator, left: ValueType, right: ValueType) -> ValueType | None:
