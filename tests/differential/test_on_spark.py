@@ -13,9 +13,8 @@ from tests.differential.shrink import shrink
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-@pytest.mark.parametrize("seed", [301, 302])
-def test_spark_and_duckdb_agree(spark: Any, seed: int) -> None:
-    options = Options(queries_per_state=4, ways=(), spark_per_state=4)
-    found = next(hunt(seed, options, coverage := Coverage()), None)
+def test_spark_and_duckdb_agree(spark: Any) -> None:
+    options = Options(queries_per_state=3, ways=(), spark_per_state=3)
+    found = next(hunt(301, options, coverage := Coverage()), None)
     assert found is None, script(shrink(found, 60))
-    assert coverage.answers > 15
+    assert coverage.answers > 10

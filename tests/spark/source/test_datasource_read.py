@@ -70,10 +70,12 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, TableStore, T
     return str(root), tables, first
 
 
-def frame(spark: Any, stored: tuple[str, TableStore, TableVersion], columns: list[str] | None = None) -> Any:
+def frame(
+    spark: Any, stored: tuple[str, TableStore, TableVersion], columns: list[str] | None = None, push_down: bool = False
+) -> Any:
     from omnigraph.spark.source.datasource import table_frame
 
-    return table_frame(spark, stored[0], stored[1], stored[2], columns)
+    return table_frame(spark, stored[0], stored[1], stored[2], columns, push_down=push_down)
 
 
 def test_every_type_comes_through_and_goes_back(spark: Any, stored: Any) -> None:
@@ -160,7 +162,20 @@ assert not {"lance", "pandas", "duckdb"} & set(sys.modules)
     ],
 )
 def test_filters_mean_the_same_pushed_down(spark: Any, stored: Any, where: str, expected: set[str]) -> None:
-    assert {r.id for r in frame(spark, stored).where(where).select("id").collect()} == expected
+    for push_down in (False, True):
+        found = frame(spark, stored, push_down=push_down).where(where).select("id").collect()
+        assert {each.id for each in found} == expected
+
+
+def test_a_frame_that_stands_twice_is_read_for_each_place(spark: Any, stored: Any) -> None:
+    people = frame(spark, stored, ["id"])
+    pairs = people.where("id = 'k3'").crossJoin(people.toDF("other")).collect()
+    assert {(pair.id, pair.other) for pair in pairs} == {
+        ("k3", other) for other in [*(f"k{n}" for n in range(8)), "empty"]
+    }
+    people.createOrReplaceTempView("people_twice")
+    query = "select count(*) as n from people_twice a, people_twice b where a.id = 'k1' and b.id <> 'k1'"
+    assert spark.sql(query).collect()[0].n == 8
 
 
 def test_filters_reach_lance(stored: Any) -> None:

@@ -52,18 +52,30 @@ def to_spark(
     columns: Sequence[str] | None = None,
     at: str | int | None = None,
     branch: str = "main",
+    push_down: bool = False,
 ) -> DataFrame:
-    """The rows of one type at one snapshot as a DataFrame. Blobs come only when named in `columns`."""
-    return table_frame(session, store.uri, store.tables, table_at(store, type, at, branch), columns)
+    """The rows of one type at one snapshot as a DataFrame. Blobs come only when named in `columns`.
+
+    With `push_down` Lance evaluates the filters on it: only for a frame that stands once in a query.
+    """
+    table = table_at(store, type, at, branch)
+    return table_frame(session, store.uri, store.tables, table, columns, push_down=push_down)
 
 
 def table_frame(
-    session: SparkSession, uri: str, tables: TableStore, table: TableVersion, columns: Sequence[str] | None = None
+    session: SparkSession,
+    uri: str,
+    tables: TableStore,
+    table: TableVersion,
+    columns: Sequence[str] | None = None,
+    *,
+    push_down: bool = False,
 ) -> DataFrame:
     """The rows of one table version as a DataFrame, partitioned by fragments."""
     schema = tables.schema(table)
     wanted = checked_columns(schema, columns)
-    return _planned_frame(session, uri, schema, wanted, scan_plan(table, schema, tables.fragments(table)))
+    plan = scan_plan(table, schema, tables.fragments(table))
+    return _planned_frame(session, uri, schema, wanted, plan, push_down=push_down)
 
 
 def fixed_frame(
@@ -85,7 +97,13 @@ def fixed_frame(
 
 
 def _planned_frame(
-    session: SparkSession, uri: str, schema: pa.Schema, wanted: Sequence[str], plan: ScanPlan
+    session: SparkSession,
+    uri: str,
+    schema: pa.Schema,
+    wanted: Sequence[str],
+    plan: ScanPlan,
+    *,
+    push_down: bool = False,
 ) -> DataFrame:
     register(session)
     return (
@@ -93,6 +111,7 @@ def _planned_frame(
         .schema(spark_schema(schema, wanted))
         .option("plan", plan.to_text())
         .option("rowsPerPartition", _rows_for(session, plan.rows))
+        .option("pushDown", push_down)
         .load(uri)
     )
 
@@ -127,7 +146,13 @@ def checked_columns(schema: pa.Schema, columns: Sequence[str] | None) -> list[st
 
 
 class OmniGraphDataSource(DataSource):  # type: ignore[misc]
-    """Options: `type`; `branch`, `snapshot` (a commit or tag) or `version` (of the branch's manifest); `columns`."""
+    """Options: `type`; `branch`, `snapshot` (a commit or tag) or `version` (of the branch's manifest); `columns`;
+    `pushDown` for a frame that stands once in a query.
+
+    Spark keeps the filters that a Python source took over with the frame, not with the scan: of a frame that stands
+    twice in one query both places would be read under the filters of one. So none are taken over unless that is asked
+    for.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -153,7 +178,10 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of the columns that the frame has."""
-        return Reader(self.uri, self.resolve(), tuple(schema.fieldNames()), self._rows_per_partition())
+        plan = self.resolve()
+        if self._option("pushdown", "false").lower() != "true":
+            plan = replace(plan, filterable=pa.schema([]))
+        return Reader(self.uri, plan, tuple(schema.fieldNames()), self._rows_per_partition())
 
     def writer(self, schema: StructType, overwrite: bool) -> Any:
         """A writer that loads the frame's rows as one commit."""
@@ -184,9 +212,12 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]
             store.close()
 
     def _rows_per_partition(self) -> int:
+        return int(self._option("rowsperpartition", str(ROWS_PER_PARTITION)))
+
+    def _option(self, name: str, default: str) -> str:
         # Spark hands options over with their names in lower case.
-        given = {name.lower(): value for name, value in self.options.items()}
-        return int(given.get("rowsperpartition", ROWS_PER_PARTITION))
+        given = {each.lower(): value for each, value in self.options.items()}
+        return str(given.get(name, default))
 
 
 @dataclass
