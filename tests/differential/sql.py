@@ -416,6 +416,16 @@ def exposed(clauses: tuple[tree.Clause, ...]) -> set[str]:
     return found
 
 
+def _in_text_order(clauses: tuple[tree.Clause, ...], ctx: Context, around: set[str]) -> None:
+    """Ties are broken in the order of binding, which is that of the text, blocks that bind for others included."""
+    first = {name: -1 for name in ctx.variables}
+    for at, clause in reversed(list(enumerate(clauses))):
+        first.update(dict.fromkeys((exposed((clause,)) - around) & first.keys(), at))
+    ordered = sorted(ctx.variables.items(), key=lambda item: first[item[0]])
+    ctx.variables.clear()
+    ctx.variables.update(ordered)
+
+
 @singledispatch
 def joins(clause: Any, parts: Parts) -> None:
     """Add what a clause joins to the rows of its block: `parts.beside` for all, `parts.later` one after the other."""
@@ -427,6 +437,7 @@ def select(clauses: tuple[tree.Clause, ...], ctx: Context, columns: str | None =
     `source` are the rows of an earlier stage that the block goes on from.
     """
     parts = Parts(ctx)
+    around = set(ctx.variables)
     before = [bound.ref for bound in ctx.variables.values()] + [*ctx.values.values()] if source else []
     for clause in clauses:
         binds(clause, parts)
@@ -455,4 +466,5 @@ def select(clauses: tuple[tree.Clause, ...], ctx: Context, columns: str | None =
             condition(clause, more)
         if ready:
             text = f"SELECT * FROM ({text}) AS {ctx.fresh('rows')} WHERE {' AND '.join(more.conditions)}"
+    _in_text_order(clauses, ctx, around)
     return text if columns is None else f"SELECT {columns} FROM ({text}) AS {ctx.fresh('rows')}"
