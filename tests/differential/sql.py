@@ -418,7 +418,7 @@ def exposed(clauses: tuple[tree.Clause, ...]) -> set[str]:
 
 def _in_text_order(clauses: tuple[tree.Clause, ...], ctx: Context, around: set[str]) -> None:
     """Ties are broken in the order of binding, which is that of the text, blocks that bind for others included."""
-    first = {name: -1 for name in ctx.variables}
+    first = dict.fromkeys(ctx.variables, -1)
     for at, clause in reversed(list(enumerate(clauses))):
         first.update(dict.fromkeys((exposed((clause,)) - around) & first.keys(), at))
     ordered = sorted(ctx.variables.items(), key=lambda item: first[item[0]])
