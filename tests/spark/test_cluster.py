@@ -23,7 +23,7 @@ from pathlib import Path
 
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import create_store
-from omnigraph.spark import load_splits
+from omnigraph.spark.load import load_splits
 from omnigraph.spark.source.datasource import to_spark
 from omnigraph.spark.load import load
 from omnigraph.spark.session.session import spark_session
