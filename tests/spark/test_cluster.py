@@ -25,7 +25,7 @@ from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import create_store
 from omnigraph.spark.load import load_splits
 from omnigraph.spark.source.datasource import to_spark
-from omnigraph.spark.load import load
+from omnigraph.spark.load.load import load
 from omnigraph.spark.session.session import spark_session
 
 uri, data = sys.argv[1:]
