@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from omnigraph.errors import OmniGraphError
-from omnigraph.ledger.commit.attempts import WRITER_LEASE_PREFIX, RetryPolicy, WriteSession, run_write
+from omnigraph.ledger.commit.attempts import WRITER_LEASE_PREFIX, WriteSession
 from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
 from omnigraph.ledger.commit.staging_marks import any_marked
 from omnigraph.ledger.values import MAIN, Snapshot, WriterKind
@@ -31,7 +31,7 @@ from omnigraph.storage.staging.distributed import WriteTarget, delete_rows
 from omnigraph.storage.values import StagedWrite, TableVersion
 from omnigraph.write.committed import CommittedRows
 from omnigraph.write.decode.inputs import InputOptions
-from omnigraph.write.load.load import LoadBranch, LoadMode, load_mode, load_result, overwritten_type
+from omnigraph.write.load.load import LoadBranch, LoadMode, commit_load, load_mode, overwritten_type
 from omnigraph.write.load.load_keys import key_schema
 from omnigraph.write.progress import ProgressCallback
 from omnigraph.write.results import LoadResult
@@ -84,24 +84,12 @@ def load(
     options = InputOptions(type, src, dst, columns)
     with LoadBranch(store, branch, from_, actor) as target, ExitStack() as stack:
         given = open_load_input(session, data, options, stack)
-        counts: dict[str, int] = {}
         with run_job(session, "load", progress) as job:
 
-            def prepare(snapshot: Snapshot, write: WriteSession) -> WriteIntent | None:
-                counts.clear()
+            def prepare(snapshot: Snapshot, write: WriteSession, counts: dict[str, int]) -> WriteIntent | None:
                 return _Load(session, store, given, chosen, options, job, snapshot, write).prepare(counts)
 
-            commit = run_write(
-                store,
-                branch,
-                prepare,
-                actor=actor,
-                retry=RetryPolicy.SURFACE if chosen is LoadMode.OVERWRITE else RetryPolicy.PREPARE_AGAIN,
-                if_commit=if_commit,
-                operation="load",
-            )
-        target.keep()
-    return load_result(store, target, chosen, counts, commit, actor, engine="spark")
+            return commit_load(store, target, chosen, prepare, if_commit=if_commit, engine="spark")
 
 
 class _Load:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
@@ -15,7 +15,7 @@ from omnigraph.errors import BadRequest, OmniGraphError
 from omnigraph.ledger.branches.branches import create_branch, delete_branch
 from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.commit.intents import WriteIntent
-from omnigraph.ledger.commit.queue import EVERYTHING
+from omnigraph.ledger.commit.queue import EVERYTHING, Footprint
 from omnigraph.ledger.values import MAIN, BranchRef, GraphCommit, Snapshot, WriterKind
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.write.decode.inputs import Decode, InputOptions, find_graph_type, open_input
@@ -67,25 +67,48 @@ def load(
     with LoadBranch(store, branch, from_, actor) as target, ExitStack() as stack:
         options = InputOptions(type, src, dst, columns)
         decode = open_input(data, options, stack)
-        counts: dict[str, int] = {}
 
-        def prepare(snapshot: Snapshot, session: WriteSession) -> WriteIntent | None:
-            counts.clear()
+        def prepare(snapshot: Snapshot, session: WriteSession, counts: dict[str, int]) -> WriteIntent | None:
             reporter = ProgressReporter("load", progress)
             return prepare_load(store, snapshot, session, decode, options, chosen, counts, reporter)
 
-        commit = run_write(
-            store,
-            branch,
-            prepare,
-            actor=actor,
-            retry=RetryPolicy.SURFACE if chosen is LoadMode.OVERWRITE else RetryPolicy.PREPARE_AGAIN,
-            if_commit=if_commit,
-            operation="load",
-            footprint=EVERYTHING if is_small(data, settings().queued_load_bytes) else None,
-        )
-        target.keep()
-    return load_result(store, target, chosen, counts, commit, actor)
+        footprint = EVERYTHING if is_small(data, settings().queued_load_bytes) else None
+        return commit_load(store, target, chosen, prepare, if_commit=if_commit, footprint=footprint)
+
+
+PrepareLoad = Callable[[Snapshot, WriteSession, dict[str, int]], WriteIntent | None]
+"""Stages one load on a snapshot and fills in the rows per table; None when it changes nothing."""
+
+
+def commit_load(
+    store: GraphStore,
+    target: LoadBranch,
+    mode: LoadMode,
+    prepare: PrepareLoad,
+    *,
+    if_commit: str | None = None,
+    footprint: Footprint | None = None,
+    engine: str = "local",
+) -> LoadResult:
+    """Run a load as one write, whichever engine prepares it; then the branch that was made for it stays."""
+    counts: dict[str, int] = {}
+
+    def prepared(snapshot: Snapshot, session: WriteSession) -> WriteIntent | None:
+        counts.clear()
+        return prepare(snapshot, session, counts)
+
+    commit = run_write(
+        store,
+        target.name,
+        prepared,
+        actor=target.actor,
+        retry=RetryPolicy.SURFACE if mode is LoadMode.OVERWRITE else RetryPolicy.PREPARE_AGAIN,
+        if_commit=if_commit,
+        operation="load",
+        footprint=footprint,
+    )
+    target.keep()
+    return _load_result(store, target, mode, counts, commit, engine)
 
 
 def load_mode(mode: str) -> LoadMode:
@@ -103,13 +126,13 @@ class LoadBranch:
         self.name = name
         self.base = base
         self._made: BranchRef | None = None
+        self.actor = actor
         self._store = store
-        self._actor = actor
         self._kept = False
 
     def __enter__(self) -> LoadBranch:
         if self.base is not None and self._store.refs.get(self.name) is None:
-            self._made = create_branch(self._store, self.name, self.base, actor=self._actor)
+            self._made = create_branch(self._store, self.name, self.base, actor=self.actor)
         return self
 
     @property
@@ -181,16 +204,14 @@ def overwritten_type(catalog: Catalog, options: InputOptions, seen: Collection[s
     return None
 
 
-def load_result(
+def _load_result(
     store: GraphStore,
     target: LoadBranch,
     mode: LoadMode,
     counts: Mapping[str, int],
     commit: GraphCommit | None,
-    actor: str | None,
-    engine: str = "local",
+    engine: str,
 ) -> LoadResult:
-    """The result of a load, whichever engine ran it."""
     digest = commit.schema_digest if commit is not None else store.snapshot(branch=target.name).schema_digest
     return LoadResult(
         store.uri,
@@ -202,7 +223,7 @@ def load_result(
         commit,
         engine,
         pending_indexes(store.catalog(digest), counts) if commit is not None else (),
-        actor,
+        target.actor,
     )
 
 

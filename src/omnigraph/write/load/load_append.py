@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from omnigraph.ledger.commit.attempts import WriteSession
 from omnigraph.ledger.commit.intents import TableWrite
 from omnigraph.ledger.values import Snapshot
-from omnigraph.schema.catalog import Catalog, GraphType
-from omnigraph.write.committed import CommittedRows
+from omnigraph.schema.catalog import GraphType
+from omnigraph.write.load.load_attempt import LoadAttempt
 from omnigraph.write.load.load_keys import KeyCollector
 from omnigraph.write.load.table_writer import TableWriter
 from omnigraph.write.rows.overlay import fill_defaults
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
 
 
-class AddingLoad:
+class AddingLoad(LoadAttempt):
     """One attempt at a load with mode append (or overwrite, with `replaces`)."""
 
     def __init__(
@@ -42,27 +42,15 @@ class AddingLoad:
         replaces: bool,
         directory: Path,
     ) -> None:
-        self._store = store
-        self._snapshot = snapshot
-        self._session = session
-        self._violations = violations
+        super().__init__(store, snapshot, session, violations, directory)
         self._replaces = replaces
-        self._directory = directory
-        self._catalog: Catalog = store.catalog(snapshot.schema_digest)
-        self._committed = CommittedRows(store, snapshot)
         self._keys: dict[str, KeyCollector] = {}
         self._writers: dict[str, TableWriter] = {}
         self._own_ids: set[str] = set()
 
-    @property
-    def reads(self) -> frozenset[str]:
-        """The tables whose pins must still hold."""
-        return frozenset(self._committed.reads)
-
     def add(self, rows: Rows) -> None:
         """Check rows by themselves and write them."""
-        type_ = self._catalog.table(rows.table_key)
-        assert type_ is not None
+        type_ = self._type(rows.table_key)
         own_ids = bool(type_.key) or rows.table["id"].null_count < rows.count
         if own_ids:
             self._own_ids.add(rows.table_key)
@@ -103,11 +91,6 @@ class AddingLoad:
                     check_existing_ids(type_, change, self._committed, self._violations)
         check_change(self._catalog, changes, self._committed, self._violations)
         return {key: change.keys.num_rows for key, change in changes.items()}
-
-    def _type(self, table_key: str) -> GraphType:
-        found = self._catalog.table(table_key)
-        assert found is not None
-        return found
 
     def stage(self) -> list[TableWrite]:
         """The staged writes of all tables."""

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from omnigraph.ledger.commit.attempts import WriteSession
 from omnigraph.ledger.commit.intents import TableWrite
 from omnigraph.ledger.values import Snapshot
-from omnigraph.schema.catalog import Catalog, EdgeType, GraphType
+from omnigraph.schema.catalog import EdgeType, GraphType
 from omnigraph.storage.staging.distributed import delete_rows, write_fragments
-from omnigraph.write.committed import CommittedRows
 from omnigraph.write.load.edge_matching import assign_edge_ids
+from omnigraph.write.load.load_attempt import LoadAttempt
 from omnigraph.write.load.load_keys import KeyCollector
 from omnigraph.write.load.mapped_tables import MappedTables
 from omnigraph.write.load.rows_spool import RowsSpool
@@ -50,7 +50,7 @@ class Written:
     updated: int = 0
 
 
-class MergingLoad:
+class MergingLoad(LoadAttempt):
     """One attempt at a load with mode merge."""
 
     def __init__(
@@ -61,21 +61,10 @@ class MergingLoad:
         violations: ViolationCollector,
         directory: Path,
     ) -> None:
-        self._store = store
-        self._snapshot = snapshot
-        self._session = session
-        self._violations = violations
-        self._directory = directory
-        self._catalog: Catalog = store.catalog(snapshot.schema_digest)
-        self._committed = CommittedRows(store, snapshot)
+        super().__init__(store, snapshot, session, violations, directory)
         self._spools: dict[str, RowsSpool] = {}
         self._ids: dict[str, MappedTables] = {}
         self._written: dict[str, Written] = {}
-
-    @property
-    def reads(self) -> frozenset[str]:
-        """The tables whose pins must still hold."""
-        return frozenset(self._committed.reads)
 
     @property
     def written(self) -> Mapping[str, Written]:
@@ -216,11 +205,6 @@ class MergingLoad:
         for table_key, written in self._written.items():
             line = self._session.line(self._snapshot.pin(table_key))
             self._session.keep(self._store.tables.stage_fragments(line, written.fragments))
-
-    def _type(self, table_key: str) -> GraphType:
-        found = self._catalog.table(table_key)
-        assert found is not None
-        return found
 
 
 def _collapsed(type_: GraphType, parts: list[Rows]) -> Iterator[Rows]:
