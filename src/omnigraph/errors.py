@@ -173,7 +173,7 @@ class WriteInDoubt(OmniGraphError):
 
     kind = "in_doubt"
 
-    def __init__(self, message: str, operation_id: str, **details: Any) -> None:
+    def __init__(self, message: str, operation_id: str = "", **details: Any) -> None:
         super().__init__(message, operation_id=operation_id, **details)
         self.operation_id = operation_id
 

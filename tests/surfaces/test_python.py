@@ -88,7 +88,6 @@ def test_a_keyword_is_an_argument_or_a_parameter_and_never_both(graph: og.Graph)
 
 
 RAW: list[tuple[Callable[[og.Graph], object], type[OmniGraphError], str]] = [
-    (lambda g: g.entity("P", 1), BadRequest, "entity: the id is a text"),  # type: ignore[arg-type]
     (lambda g: g.entity(1, "a"), BadRequest, "entity: the type is a text"),  # type: ignore[arg-type]
     (lambda g: g.query(Path("no.gq")), NotFound, "the query file no.gq does not exist"),
     (lambda g: g.query(7), BadRequest, "a query is a text"),  # type: ignore[arg-type]

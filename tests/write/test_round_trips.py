@@ -252,7 +252,7 @@ def test_an_entity_is_shown_as_it_is(graph: Graph):
         found = graph.entity("V", row["k"])
         assert found is not None
         for name in EDGES:
-            if name != "blob":
+            if name not in ("blob", "vec"):  # too large to be shown
                 assert same(found[name], row[name]), (row["k"], name)
 
 

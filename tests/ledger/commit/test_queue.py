@@ -84,23 +84,53 @@ def test_a_writer_of_everything_is_not_overtaken_for_ever(queue: WriteQueue):
     assert order == ["large", "small"]
 
 
+def refused(queue: WriteQueue) -> list[str]:
+    """What another thread is told that asks for a turn and does not get one."""
+    told: list[str] = []
+
+    def ask() -> None:
+        try:
+            with queue.turn("main", writes(A)):
+                told.append("")
+        except Busy as busy:
+            told.append(busy.message)
+
+    with override(queue_wait_seconds=0.05):
+        thread = threading.Thread(target=ask)
+        thread.start()
+        thread.join()
+    return told
+
+
 def test_handles_on_one_graph_share_their_queue(queue: WriteQueue, request: pytest.FixtureRequest):
     other = WriteQueue(f"memory://{request.node.name}")
-    with (
-        queue.turn("main", writes(A)),
-        override(queue_wait_seconds=0.05),
-        pytest.raises(Busy),
-        other.turn("main", writes(A)),
-    ):
-        pass
+    with queue.turn("main", writes(A)):
+        assert "still at work" in refused(other)[0]
     with other.turn("main", writes(A)):
         assert queue.waiting("main") == 1
 
 
+def test_a_write_inside_a_write_of_its_thread_waits_for_nobody(queue: WriteQueue):
+    started = threading.Event()
+
+    def behind() -> None:
+        started.set()
+        with queue.turn("main", EVERYTHING):
+            pass
+
+    thread = threading.Thread(target=behind)
+    with queue.turn("main", writes(A)):
+        thread.start()
+        started.wait()
+        waiting_for(queue, 2)
+        with queue.turn("main", writes(A)):
+            assert queue.waiting("main") == 3
+    thread.join()
+
+
 def test_who_gives_up_leaves_no_place_behind(queue: WriteQueue):
     with queue.turn("main", writes(A)):
-        with override(queue_wait_seconds=0.05), pytest.raises(Busy, match="still at work"):
-            queue.turn("main", writes(A)).__enter__()
+        assert "still at work" in refused(queue)[0]
         assert queue.waiting("main") == 1
     with queue.turn("main", writes(A)):
         pass

@@ -59,6 +59,7 @@ class _Place:
     rider: object | None
     state: _State = _State.WAITING
     woken: threading.Event = field(default_factory=threading.Event)
+    thread: int = field(default_factory=threading.get_ident)
 
 
 class Turn:
@@ -117,10 +118,16 @@ class _Line:
     advanced: int = 0
 
     def wake(self) -> None:
-        """Start everybody whose turn has come. Called with the lock held."""
+        """Start everybody whose turn has come. Called with the lock held.
+
+        A write inside another one of its thread, from a callback, waits for nobody: the other would wait for it. It is
+        the other that finds what it leaned on moved, and is prepared again or fails.
+        """
         ahead: list[_Place] = []
+        running = {place.thread for place in self.places if place.state is _State.RUNNING}
         for place in self.places:
-            if place.state is _State.WAITING and not any(place.footprint.meets(o.footprint) for o in ahead):
+            free = place.thread in running or not any(place.footprint.meets(o.footprint) for o in ahead)
+            if place.state is _State.WAITING and free:
                 place.state = _State.RUNNING
                 place.woken.set()
             ahead.append(place)

@@ -29,7 +29,7 @@ _OPERAND_STARTS = _LITERALS | {
 _OPERAND_ENDS = _LITERALS | {"NAME", "VARIABLE", "PARAMETER", "RPAREN", "RBRACKET"}
 _WORD_OPERATORS = frozenset({"IN", "CONTAINS", "STARTS_WITH"})
 _NAMES_FOLLOW = frozenset(
-    {"COLON", "LT", "EDGE_OPEN", "VBAR", "DOT", "AT", "INSERT", "UPDATE", "DELETE", "QUERY", "AS", "NEW"}
+    {"COLON", "EDGE_OPEN", "VBAR", "DOT", "AT", "INSERT", "UPDATE", "DELETE", "QUERY", "AS", "NEW"}
 )
 """Behind these a word is a name."""
 

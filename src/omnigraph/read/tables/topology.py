@@ -42,6 +42,8 @@ class Adjacency:
 
     def degrees(self, vertices: Codes) -> Codes:
         """How many entries each vertex has."""
+        if len(self.offsets) == 1:  # no vertices at all
+            return np.zeros(len(vertices), dtype=np.int64)
         return self.offsets[vertices + 1] - self.offsets[vertices]
 
     def gather(self, vertices: Codes, window: Window | None = None) -> tuple[Codes, Codes]:
