@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.errors import BadRequest, InternalError
+from omnigraph.errors import BadRequest, InternalError, StorageError
 from omnigraph.failpoints import active
 from omnigraph.ledger.branches import refs as refs_module
 from omnigraph.ledger.branches.names import check_branch_name, check_tag_name, refuse_system_name
@@ -120,7 +120,7 @@ def test_tags_have_a_space_of_their_own(refs):
 
 def test_a_damaged_or_newer_ref_object_is_loud(refs):
     refs._objects.put(branch_path("broken"), b"{")
-    with pytest.raises(InternalError, match=r"broken\.json is damaged"):
+    with pytest.raises(StorageError, match=r"broken\.json is damaged"):
         refs.get("broken")
     refs._objects.put(branch_path("later"), b'{"format": 99}')
     with pytest.raises(InternalError, match="upgrade omnigraph first"):
