@@ -272,6 +272,7 @@ def _cooperative(run: _Run) -> Iterator[None]:
             setattr(owner, name, value)
 
         put_in(lease_locks, "try_lock", patient_lock)
+        put_in(lease_locks, "fair_lock", patient_lock)
         put_in(window, "_acquire", patient_acquire)
         put_in(attempts, "time", fake_time)
         put_in(publish, "time", fake_time)
