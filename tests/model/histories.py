@@ -411,7 +411,7 @@ class HistoriesMachine(RuleBasedStateMachine):
             if self.is_cleaned:
                 return
             gone = {self.graph.commit(id_).incarnation for id_ in (left, right)}
-            assert gone - {ref.incarnation for ref in self.graph.branches()}, "only deleted branches lose states"
+            assert gone - {ref.incarnation for ref in self.graph.branches.list()}, "only deleted branches lose states"
             return
         before, after = self.history.commits[left].state, self.history.commits[right].state
         assert _applied(before, found) == after.tables
@@ -440,11 +440,13 @@ def _applied(state: GraphModel, changes: list[EntityChange]) -> dict[str, dict[A
     result = state.copy()
     for change in changes:
         table = f"{change.kind}:{change.type}"
-        shown = change.new or change.old
+        before, after = (
+            {name.removeprefix("@"): value for name, value in row.items() if name != "@id"} if row else None
+            for row in (change.old, change.new)
+        )
+        shown = after or before
         assert shown is not None
         key = _key(table, shown)
-        before, after = ({k: v for k, v in row.items() if k != "id"} if row else None
-                         for row in (change.old, change.new))  # fmt: skip
         assert result.tables[table].get(key) == before
         assert change.op.value == ("insert" if before is None else "delete" if after is None else "update")
         if after is None:
