@@ -252,8 +252,12 @@ def test_an_entity_is_shown_as_it_is(graph: Graph):
         found = graph.entity("V", row["k"])
         assert found is not None
         for name in EDGES:
-            if name not in ("blob", "vec"):  # too large to be shown
-                assert same(found[name], row[name]), (row["k"], name)
+            if name in ("blob", "vec"):  # too large to be shown
+                continue
+            shown = found[name]
+            if name == "f32" and shown is not None:  # shown at 32-bit width: the shortest text of the same number
+                shown = float(np.float32(shown))
+            assert same(shown, row[name]), (row["k"], name)
 
 
 def test_the_command_line_prints_what_loads_back(
