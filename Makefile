@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-fast lint bench docs lock java clean
+.PHONY: setup demo test test-fast explore lint bench docs lock java clean
 
 setup: $(STAMP) java
 
@@ -31,6 +31,9 @@ test: setup lint
 
 test-fast: setup
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not spark"
+
+explore: setup
+	OMNIGRAPH_EXPLORE=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not spark"
 
 bench: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.lock

@@ -17,8 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 _ROOT = Path(__file__).resolve().parents[1]
+
+settings.register_profile("same-each-time", derandomize=True)
+settings.register_profile("explore", print_blob=True)
+settings.load_profile("explore" if os.environ.get("OMNIGRAPH_EXPLORE") else "same-each-time")
+"""What passed once passes again; `make explore` draws new examples."""
 
 
 @pytest.hookimpl(optionalhook=True)

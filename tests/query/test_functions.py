@@ -168,9 +168,7 @@ ORACLES: list[tuple[str, list[st.SearchStrategy[Any]], list[ValueType], ValueTyp
         [DATETIME, DATETIME],
         I64,
         lambda a, b: (
-            int((b - a) / datetime.timedelta(microseconds=1)) // 10**6
-            if b >= a
-            else -(int((a - b) / datetime.timedelta(microseconds=1)) // 10**6)
+            (b - a) // datetime.timedelta(seconds=1) if b >= a else -((a - b) // datetime.timedelta(seconds=1))
         ),
     ),
     ("to_string", [INTS], [I64], STRING, str),

@@ -452,3 +452,13 @@ def test_an_edge_may_be_called_like_an_operator() -> None:
     kinds = [type(clause) for clause in query.body.clauses]
     assert kinds == [syntax.Traversal, syntax.Traversal, syntax.FilterClause]
     assert isinstance(query.body.projections[0].expression, syntax.Comparison)
+
+
+@pytest.mark.parametrize("word", ["exists", "optional", "not"])
+def test_a_block_may_hold_nothing_but_a_number(word: str) -> None:
+    [query] = parse_queries(f"query q() {{ match {{ $a: P, {word} {{ -1 }} }} return {{ 1 as x }} }}").queries
+    assert isinstance(query.body, syntax.Read)
+    assert isinstance(query.body.clauses[1], syntax.ExistsBlock | syntax.OptionalBlock | syntax.NotBlock)
+    [edge] = parse_queries(f"query q() {{ match {{ $a {word}{{1,2}} $b }} return {{ 1 as x }} }}").queries
+    assert isinstance(edge.body, syntax.Read)
+    assert isinstance(edge.body.clauses[0], syntax.Traversal)

@@ -95,9 +95,10 @@ def _is_named(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _block(tokens: Sequence[Token], index: int, depth: int) -> str | None:
-    """`optional { … }`: braces that hold no bounds."""
+    """`optional { … }`: braces that are not the bounds of an edge, as in `$a optional{1,2} $b`."""
     opens = type_at(tokens, index + 1) == "LBRACE"
-    return str(tokens[index].value).upper() if opens and not _is_bounds(tokens, index + 1) and depth > 1 else None
+    is_edge = type_at(tokens, index - 1) == "VARIABLE" and _is_bounds(tokens, index + 1)
+    return str(tokens[index].value).upper() if opens and not is_edge and depth > 1 else None
 
 
 def _is_bounds(tokens: Sequence[Token], brace: int) -> bool:
