@@ -210,7 +210,10 @@ class Graph(Maintenance):
             from omnigraph.spark.query.run import run_query as run_on_spark
             from omnigraph.spark.session.session import spark_session
 
-            return run_on_spark(spark_session(), self._store, snapshot, compiled, values, provider=provider)
+            session = spark_session()
+            return run_on_spark(
+                session, self._store, snapshot, compiled, values, cancel=cancel, timeout=timeout, provider=provider
+            )
         return run_query(
             self._store,
             snapshot,
