@@ -106,6 +106,9 @@ class Settings:
     merge_stage_batch_rows: int = _from_environment(8192, "OMNIGRAPH_MERGE_STAGE_BATCH_ROWS", _whole)
     """Rows per batch when a merge stages its result: memory stays flat whatever the size of the merge."""
 
+    merge_granularity: str = _from_environment("row", "OMNIGRAPH_MERGE_GRANULARITY", _choice("row", "property"))
+    """How fine the changes are that can collide in a merge that is not told: a whole `row`, or one `property` of it."""
+
     cleanup_grace: float = _from_environment(7 * 86400.0, "OMNIGRAPH_CLEANUP_GRACE", parse_duration)
     """Seconds that an unreferenced file or fork is left alone, since its writer may be about to publish it."""
 

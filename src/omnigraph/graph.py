@@ -8,7 +8,7 @@ from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from omnigraph.choices import Engine, ExportFormat, Mode, Strategy, Time
+from omnigraph.choices import Engine, ExportFormat, Granularity, Mode, Strategy, Time
 from omnigraph.engines import engine_for_load, engine_for_tables, row_placement
 from omnigraph.errors import BadRequest
 from omnigraph.forked import is_here, opened_here, refuse_in_child
@@ -495,6 +495,7 @@ class Graph(Maintenance):
         resolutions: Mapping[tuple[str, str], Any] | None = None,
         dry_run: bool = False,
         delete_source: bool = False,
+        granularity: Granularity | None = None,
         engine: Engine = "auto",
         actor: str | None = None,
     ) -> MergeResult:
@@ -502,7 +503,8 @@ class Graph(Maintenance):
 
         `strategy` (ours, theirs) settles rows that both sides changed; `resolutions` settles single rows, by (table
         key, id), with ours, theirs, a row, or None to delete it. What is left raises `MergeConflicts` and has no
-        effect. `dry_run` returns what would happen, conflicts included.
+        effect. With `granularity` property, changes of different properties of one row are both taken, and a strategy
+        is about the properties that collide. `dry_run` returns what would happen, conflicts included.
         """
         from omnigraph.merge.merge import merge
 
@@ -514,6 +516,7 @@ class Graph(Maintenance):
             resolutions=resolutions,
             dry_run=dry_run,
             delete_source=delete_source,
+            granularity=granularity,
             actor=actor or self._actor,
             placement=row_placement(engine, self._state("merge", None, source), self._state("merge", None, into)),
         )
