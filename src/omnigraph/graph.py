@@ -233,6 +233,7 @@ class Graph(Maintenance):
         Parameters are given by `params`, or as keywords, unless one is called like an argument of this method. A query
         that is not done after `timeout` seconds stops with `QueryTimeout`.
         """
+        from omnigraph.embed.client import provider_of_the_environment
         from omnigraph.read.result.result import Result
         from omnigraph.read.run import run_query
 
@@ -240,6 +241,7 @@ class Graph(Maintenance):
         snapshot = self._state("query", at, branch, actor)
         own = {"name": name, "branch": branch, "at": at, "actor": actor, "memory_limit": memory_limit}
         compiled, values = self._compile_read("query", source, name, params, more, own, snapshot)
+        provider = provider if provider is not None else provider_of_the_environment()
         if engine_for_tables(engine, snapshot, compiled.reads) == "spark":
             from omnigraph.spark.query.run import run_query as run_on_spark
             from omnigraph.spark.session.session import spark_session
