@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -18,7 +19,7 @@ from omnigraph.query.compiled import CacheKey, QueryCache
 from omnigraph.sources import gathered, named_in_errors, query_source, schema_source
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from io import BufferedReader
 
     from omnigraph.embed.provider import EmbeddingProvider
     from omnigraph.ledger.recovery.audit import RecoveryRecord
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from omnigraph.merge.diff import Diff
     from omnigraph.merge.feed import Page
     from omnigraph.merge.merge import MergeResult
+    from omnigraph.merge.undo.result import UndoResult
     from omnigraph.query.ir import CompiledQuery, ReadQuery
     from omnigraph.read.export import ExportSummary
     from omnigraph.read.result.explain import Explanation
@@ -39,8 +41,9 @@ if TYPE_CHECKING:
     from omnigraph.write.results import LoadResult, MutationResult
     from omnigraph.write.schema.schema_apply import SchemaApplyResult
 
-Target = str | int | None
-"""Where to read: a branch, a commit id, a tag, a manifest version; None is the head of the handle's branch."""
+Target = str | int | datetime | None
+"""Where to read: a branch, a commit id or its beginning, a tag, a manifest version, a time (an aware datetime, ISO
+text, `2 hours ago`); None is the head of the handle's branch."""
 
 
 def init(uri: str | PathLike[str], *, schema: str | PathLike[str], actor: str | None = None) -> Graph:
@@ -152,7 +155,8 @@ class Graph(Maintenance):
 
     @property
     def branches(self) -> BranchGroup:
-        """Everything about branches: `create`, `list`, `delete`, `merge`, `diff`, `sync`."""
+        """Everything about branches: `create`, `list`, `delete`, `merge`, `revert`, `restore`, `cherry_pick`, `diff`,
+        `sync`."""
         return BranchGroup(self)
 
     @property
@@ -245,7 +249,7 @@ class Graph(Maintenance):
         return explain_query(self._store, snapshot, catalog, compiled, values, analyze=analyze)
 
     def snapshot(self, at: Target = None, *, branch: str | None = None, actor: str | None = None) -> Snapshot:
-        """The tables and versions that a branch, commit, tag or manifest version publishes."""
+        """The tables and versions that a branch, commit, tag, manifest version or time publishes."""
         return self._state("snapshot", at, branch)
 
     def entity(
@@ -260,6 +264,38 @@ class Graph(Maintenance):
         if not isinstance(type, str):
             raise BadRequest(f"entity: the type is a text, not {type.__class__.__name__}")
         return entity(self._store, type, id, at, branch or self._branch)
+
+    def read_blob(
+        self,
+        type: str,
+        id: Any,
+        property: str,
+        *,
+        at: Target = None,
+        branch: str | None = None,
+        start: int = 0,
+        end: int | None = None,
+        actor: str | None = None,
+    ) -> bytes:
+        """The bytes of a blob, or those from `start` up to `end`: only they are read."""
+        from omnigraph.read.blobs import find_blob, read_range
+
+        return read_range(find_blob(self._store, type, id, property, at, branch or self._branch), start, end)
+
+    def open_blob(
+        self,
+        type: str,
+        id: Any,
+        property: str,
+        *,
+        at: Target = None,
+        branch: str | None = None,
+        actor: str | None = None,
+    ) -> BufferedReader:
+        """A blob as a file that can be read and sought in. It keeps what it was when it was opened."""
+        from omnigraph.read.blobs import find_blob, opened
+
+        return opened(find_blob(self._store, type, id, property, at, branch or self._branch))
 
     def export(
         self,
@@ -422,10 +458,11 @@ class Graph(Maintenance):
         return self._state("head", None, branch).head
 
     def commit(self, id: str, *, actor: str | None = None) -> GraphCommit:
-        """One commit by its id."""
+        """One commit by its id, or by any other target: the beginning of an id, a tag, a time."""
+        from omnigraph.ledger.branches.names import is_commit_id
         from omnigraph.ledger.snapshots import get_commit
 
-        return get_commit(self._store, id)
+        return get_commit(self._store, id) if is_commit_id(id) else self._state("commit", id).head
 
     def log(
         self,
@@ -463,11 +500,14 @@ class Graph(Maintenance):
 
         return create_branch(self._store, name, self._branch if from_ is None else from_, actor=actor or self._actor)
 
-    def branch_delete(self, name: str, *, actor: str | None = None) -> None:
-        """Delete a branch. Its name is free at once."""
+    def branch_delete(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
+        """Delete a branch. Its name is free at once.
+
+        One that other branches were made from needs `force`; they stay as they are.
+        """
         from omnigraph.ledger.branches.branches import delete_branch
 
-        delete_branch(self._store, name, bound_to=self._branch, actor=actor or self._actor)
+        delete_branch(self._store, name, bound_to=self._branch, force=force, actor=actor or self._actor)
 
     @contextmanager
     def branch(
@@ -518,6 +558,83 @@ class Graph(Maintenance):
             placement=row_placement(engine, self._state("merge", None, source), self._state("merge", None, into)),
         )
 
+    def revert(
+        self,
+        commit: str,
+        *,
+        branch: str | None = None,
+        strategy: Strategy | None = None,
+        resolutions: Mapping[tuple[str, str], Any] | None = None,
+        dry_run: bool = False,
+        granularity: Granularity | None = None,
+        engine: Engine = "auto",
+        actor: str | None = None,
+    ) -> UndoResult:
+        """Take back what a commit, or each of a range `a..b`, changed on a branch: one new commit.
+
+        Rows that changed again since are conflicts: `strategy` ours keeps them, theirs puts the older ones back. The
+        other arguments are as for `merge`.
+        """
+        from omnigraph.merge.undo.revert import revert
+
+        return revert(
+            self._store,
+            commit,
+            branch or self._branch,
+            strategy=strategy,
+            resolutions=resolutions,
+            dry_run=dry_run,
+            granularity=granularity,
+            actor=actor or self._actor,
+            placement=row_placement(engine, self._state("revert", None, branch)),
+        )
+
+    def restore(
+        self,
+        to: Target,
+        *,
+        branch: str | None = None,
+        dry_run: bool = False,
+        engine: Engine = "auto",
+        actor: str | None = None,
+    ) -> UndoResult:
+        """Make the state of a commit, a tag or a time the state of a branch again: one new commit, without conflicts.
+
+        It takes the time of the number of tables, not of rows. The schema of that state comes back too.
+        """
+        from omnigraph.merge.undo.restore import restore
+
+        placement = row_placement(engine, self._state("restore", None, branch))
+        by = actor or self._actor
+        return restore(self._store, to, branch or self._branch, dry_run=dry_run, actor=by, placement=placement)
+
+    def cherry_pick(
+        self,
+        commit: str,
+        *,
+        into: str | None = None,
+        strategy: Strategy | None = None,
+        resolutions: Mapping[tuple[str, str], Any] | None = None,
+        dry_run: bool = False,
+        granularity: Granularity | None = None,
+        engine: Engine = "auto",
+        actor: str | None = None,
+    ) -> UndoResult:
+        """Bring what a commit, or each of a range `a..b`, changed to a branch: one new commit. Otherwise as `merge`."""
+        from omnigraph.merge.undo.revert import cherry_pick
+
+        return cherry_pick(
+            self._store,
+            commit,
+            into or self._branch,
+            strategy=strategy,
+            resolutions=resolutions,
+            dry_run=dry_run,
+            granularity=granularity,
+            actor=actor or self._actor,
+            placement=row_placement(engine, self._state("cherry-pick", None, into)),
+        )
+
     def diff(
         self,
         a: Target,
@@ -548,7 +665,7 @@ class Graph(Maintenance):
     ) -> Page:
         """The change feed of a branch: one block per commit, and a cursor to go on from.
 
-        `since` is a cursor, a commit id, `beginning` or `now`.
+        `since` is a cursor, a commit, a tag, a time, `beginning` or `now`.
         """
         from omnigraph.merge.diff import DiffFilter
         from omnigraph.merge.feed import changes
