@@ -172,6 +172,7 @@ class Settings:
 OTHER_VARIABLES: Final[Mapping[str, str]] = {
     "OMNIGRAPH_STORE": "The graph of a command that is given no URI, as `--store` would name it.",
     "OMNIGRAPH_ACTOR": "The actor that commits of the command line are recorded for, as `--as` would name it.",
+    "OMNIGRAPH_POLICY": "The policy file that commands are under, as `--policy` would name it.",
     "OMNIGRAPH_SPARK_MASTER": "The Spark master of a session that is built here: `local[*]` when nothing is set.",
     "OMNIGRAPH_SPARK_CONF": "Settings of a session that is built here: `spark.a=1,spark.b=2`.",
     "PYSPARK_PYTHON": "The Python of Spark workers on a cluster; on a local master they run the driver's.",

@@ -7,7 +7,7 @@ would have to point into a branch's fork are rows brought over. The schema of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -46,12 +46,19 @@ def restore(
     dry_run: bool = False,
     actor: str | None = None,
     placement: Placement = IN_PROCESS,
+    before_schema: Callable[[], object] | None = None,
 ) -> UndoResult:
-    """Make the state of a commit, a tag or a time the state of a branch again, in one commit."""
+    """Make the state of a commit, a tag or a time the state of a branch again, in one commit.
+
+    `before_schema` is asked before another schema comes back.
+    """
     if to is None:
         raise BadRequest("restore: name a commit, a tag or a time to go back to")
     wanted = resolve(store, to, branch, "restore")
     about = wanted.head.graph_commit_id
+    current = store.snapshot(branch=branch, operation="restore")
+    if before_schema is not None and current.schema_digest != wanted.schema_digest:
+        before_schema()
     return put_back(store, "restore", WriterKind.RESTORE, wanted, about, branch, dry_run, actor, placement)
 
 

@@ -6,7 +6,7 @@ as base and the commit as the other side. Either makes one commit with one paren
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -49,10 +49,12 @@ def revert(
     dry_run: bool = False,
     actor: str | None = None,
     placement: Placement = IN_PROCESS,
+    before_schema: Callable[[], object] | None = None,
 ) -> UndoResult:
     """Take back on a branch what a commit, or each of a range `a..b`, changed. Rows that changed again since conflict.
 
     `strategy` ours keeps the branch's row there, theirs puts the older one back; the rest is as for `merge`.
+    `before_schema` is asked before another schema comes back.
     """
     span = span_of(store, commit, branch, "revert")
     head = store.snapshot(branch=branch, operation="revert")
@@ -66,6 +68,8 @@ def revert(
     answers = Resolutions.of(strategy, resolutions, granularity or settings().merge_granularity)
     if head.schema_digest != span.before.schema_digest and _is_still(head, span):
         # Only the schema commit itself lies between: its tables go back as they were, columns and all.
+        if before_schema is not None:
+            before_schema()
         return put_back(store, "revert", WriterKind.REVERT, span.before, span.about, branch, dry_run, actor, placement)
     return _bring(store, work, answers, dry_run, actor, placement)
 
