@@ -85,6 +85,7 @@ class AsyncGraph:
         self.revert = _awaited(graph.revert)
         self.restore = _awaited(graph.restore)
         self.cherry_pick = _awaited(graph.cherry_pick)
+        self.set_granularity = _awaited(graph.set_granularity)
         self.diff = _awaited(graph.diff)
         self.changes = _awaited(graph.changes)
         self.ensure_indices = _awaited(graph.ensure_indices)

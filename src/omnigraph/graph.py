@@ -9,12 +9,12 @@ from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from omnigraph.choices import Engine, ExportFormat, Granularity, Mode, Strategy, Time
+from omnigraph.choices import Engine, ExportFormat, Granularity, Mode, Strategy, Target, Time
 from omnigraph.engines import engine_for_load, engine_for_tables, row_placement
 from omnigraph.errors import BadRequest, OmniGraphError
 from omnigraph.forked import is_here, opened_here, refuse_in_child
 from omnigraph.graph_groups import BranchGroup, MaintenanceGroup, SchemaGroup
-from omnigraph.graph_maintenance import Maintenance
+from omnigraph.graph_undo import Undoing
 from omnigraph.policy.actions import Action
 from omnigraph.query.compiled import CacheKey, QueryCache
 from omnigraph.sources import gathered, named_in_errors, query_source, schema_source
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from omnigraph.merge.diff import Diff
     from omnigraph.merge.feed import Page
     from omnigraph.merge.merge import MergeResult
-    from omnigraph.merge.undo.result import UndoResult
     from omnigraph.policy.bundle import Bundle
     from omnigraph.policy.decide_access import Policy
     from omnigraph.query.ir import CompiledQuery, ReadQuery
@@ -43,10 +42,6 @@ if TYPE_CHECKING:
     from omnigraph.schema.migration.migrate import MigrationPlan
     from omnigraph.write.results import LoadResult, MutationResult
     from omnigraph.write.schema.schema_apply import SchemaApplyResult
-
-Target = str | int | datetime | None
-"""Where to read: a branch, a commit id or its beginning, a tag, a manifest version, a time (an aware datetime, ISO
-text, `2 hours ago`); None is the head of the handle's branch."""
 
 
 def init(uri: str | PathLike[str], *, schema: str | PathLike[str], actor: str | None = None) -> Graph:
@@ -114,7 +109,7 @@ def _opened_again(
     return open(uri, read_only=read_only, branch=branch, actor=actor, combine=combine, policy=policy)
 
 
-class Graph(Maintenance):
+class Graph(Undoing):
     """An open graph, bound to a branch. Safe to share between threads; close it, or use it as a context manager.
 
     What it can do is also there in groups: `g.branches`, `g.tags`, `g.schema`, `g.maintenance`. Every method takes an
@@ -623,98 +618,6 @@ class Graph(Maintenance):
             placement=row_placement(engine, *states),
         )
 
-    def revert(
-        self,
-        commit: str,
-        *,
-        branch: str | None = None,
-        strategy: Strategy | None = None,
-        resolutions: Mapping[tuple[str, str], Any] | None = None,
-        dry_run: bool = False,
-        granularity: Granularity | None = None,
-        engine: Engine = "auto",
-        actor: str | None = None,
-    ) -> UndoResult:
-        """Take back what a commit, or each of a range `a..b`, changed on a branch: one new commit.
-
-        Rows that changed again since are conflicts: `strategy` ours keeps them, theirs puts the older ones back. The
-        other arguments are as for `merge`.
-        """
-        from omnigraph.merge.undo.revert import revert
-
-        onto = branch or self._branch
-        self._allow(Action.CHANGE, actor, branch=onto)
-        return revert(
-            self._store,
-            commit,
-            onto,
-            strategy=strategy,
-            resolutions=resolutions,
-            dry_run=dry_run,
-            granularity=granularity,
-            actor=actor or self._actor,
-            placement=row_placement(engine, self._store.snapshot(branch=onto, operation="revert")),
-            before_schema=lambda: self._allow(Action.SCHEMA_APPLY, actor, target=onto),
-        )
-
-    def restore(
-        self,
-        to: Target,
-        *,
-        branch: str | None = None,
-        dry_run: bool = False,
-        engine: Engine = "auto",
-        actor: str | None = None,
-    ) -> UndoResult:
-        """Make the state of a commit, a tag or a time the state of a branch again: one new commit, without conflicts.
-
-        It takes the time of the number of tables, not of rows. The schema of that state comes back too.
-        """
-        from omnigraph.merge.undo.restore import restore
-
-        onto = branch or self._branch
-        self._allow(Action.CHANGE, actor, branch=onto)
-        self._may_bring(to, onto, actor)
-        return restore(
-            self._store,
-            to,
-            onto,
-            dry_run=dry_run,
-            actor=actor or self._actor,
-            placement=row_placement(engine, self._store.snapshot(branch=onto, operation="restore")),
-            before_schema=lambda: self._allow(Action.SCHEMA_APPLY, actor, target=onto),
-        )
-
-    def cherry_pick(
-        self,
-        commit: str,
-        *,
-        into: str | None = None,
-        strategy: Strategy | None = None,
-        resolutions: Mapping[tuple[str, str], Any] | None = None,
-        dry_run: bool = False,
-        granularity: Granularity | None = None,
-        engine: Engine = "auto",
-        actor: str | None = None,
-    ) -> UndoResult:
-        """Bring what a commit, or each of a range `a..b`, changed to a branch: one new commit. Otherwise as `merge`."""
-        from omnigraph.merge.undo.revert import cherry_pick
-
-        onto = into or self._branch
-        self._allow(Action.CHANGE, actor, branch=onto)
-        self._may_bring(commit, onto, actor)
-        return cherry_pick(
-            self._store,
-            commit,
-            onto,
-            strategy=strategy,
-            resolutions=resolutions,
-            dry_run=dry_run,
-            granularity=granularity,
-            actor=actor or self._actor,
-            placement=row_placement(engine, self._store.snapshot(branch=onto, operation="cherry-pick")),
-        )
-
     def diff(
         self,
         a: Target,
@@ -790,15 +693,6 @@ class Graph(Maintenance):
             found = self._store.snapshot(at, branch=place, operation=operation)
         self._allow(action, actor, branch=found.branch.name)
         return found
-
-    def _may_bring(self, given: Target, branch: str, actor: str | None) -> None:
-        """Whoever brings the state of another branch must be allowed to read that."""
-        if self._policy is None or given is None:
-            return
-        for target in given.split("..") if isinstance(given, str) else [given]:
-            found = self._store.snapshot(target or None, branch=branch, operation="undo")
-            if found.branch.name != branch:
-                self._allow(Action.READ, actor, branch=found.branch.name)
 
     def _readable(self, branches: list[BranchRef], actor: str | None) -> list[BranchRef]:
         """Those branches that the actor may read; refused when there are none."""

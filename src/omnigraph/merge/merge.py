@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.config import settings
 from omnigraph.errors import BadRequest, MergeConflicts, NotFound, OmniGraphError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.branches.branches import delete_branch
 from omnigraph.ledger.branches.names import refuse_system_name
 from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.commit.intents import WriteIntent
+from omnigraph.ledger.graph_choices import merge_granularity
 from omnigraph.ledger.history.complete_log import known_history
 from omnigraph.ledger.history.dag import is_ancestor
 from omnigraph.ledger.values import MAIN, GraphCommit, Snapshot, WriterKind
@@ -135,13 +135,13 @@ def merge(
     """Merge branch `source` into branch `into`. `MergeConflicts` with all of them when rows collide.
 
     `strategy` (ours, theirs) settles divergent rows, `resolutions` single ones: (table key, id) to ours, theirs, a row,
-    or None to delete it. `granularity` (row, property; by default what the settings say) is how fine the changes are
-    that can collide. `dry_run` writes nothing and returns conflicts instead of raising them. `placement` says where
-    rows are compared and written.
+    or None to delete it. `granularity` (row, property; by default what the graph or the settings say) is how fine the
+    changes are that can collide. `dry_run` writes nothing and returns conflicts instead of raising them. `placement`
+    says where rows are compared and written.
     """
     if source == into:
         raise BadRequest(f"merge: `{source}` cannot be merged into itself")
-    answers = Resolutions.of(strategy, resolutions, granularity or settings().merge_granularity)
+    answers = Resolutions.of(strategy, resolutions, granularity or merge_granularity(store))
     refuse_system_name(into, "merge")
     pinned = store.snapshot(branch=store.branch(source, "merge").name)
     if dry_run:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as json_module
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -171,6 +171,23 @@ def show_merge(out: Output, result: MergeResult) -> None:
         out.say(f"deleted branch {result.source}")
     elif result.source_kept_because:
         out.say(f"branch {result.source} stays: {result.source_kept_because}")
+
+
+@graph_command(branch, "granularity", writes=True)
+def granularity(
+    call: Call,
+    wanted: Annotated[
+        Literal["row", "property", "default"], typer.Argument(help="What two changes collide in: a row, or a property.")
+    ],
+) -> None:
+    """Choose for the whole graph how fine the changes are that can collide in merges; default leaves it to settings."""
+    with call.open() as graph:
+        graph.set_granularity(None if wanted == "default" else wanted)
+        chosen = graph.granularity
+    if call.out.json:
+        call.out.document({"granularity": chosen})
+    else:
+        call.out.say(f"merges of this graph go by {chosen}, where they are not told otherwise")
 
 
 @graph_command(branch, "diff")

@@ -155,7 +155,9 @@ class Sidecar:
 
     def to_json(self) -> bytes:
         """The content of the sidecar's object."""
-        more = {"operations": [operation.to_json() for operation in self.operations]} if self.operations else {}
+        more: dict[str, Any] = (
+            {"operations": [operation.to_json() for operation in self.operations]} if self.operations else {}
+        )
         more |= {"about": self.about} if self.about is not None else {}
         return orjson.dumps(
             {

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.config import settings
 from omnigraph.errors import BadRequest, HistoryGap
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.branches.names import refuse_system_name
 from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.commit.intents import WriteIntent
+from omnigraph.ledger.graph_choices import merge_granularity
 from omnigraph.ledger.history.complete_log import known_history
 from omnigraph.ledger.history.dag import is_ancestor
 from omnigraph.ledger.manifest.publish import place
@@ -65,7 +65,7 @@ def revert(
             "nothing of it to take back"
         )
     work = _Work("revert", WriterKind.REVERT, span.about, span.after, span.before, branch)
-    answers = Resolutions.of(strategy, resolutions, granularity or settings().merge_granularity)
+    answers = Resolutions.of(strategy, resolutions, granularity or merge_granularity(store))
     if head.schema_digest != span.before.schema_digest and _is_still(head, span):
         # Only the schema commit itself lies between: its tables go back as they were, columns and all.
         if before_schema is not None:
@@ -89,7 +89,7 @@ def cherry_pick(
     """Bring what a commit, or each of a range `a..b`, changed to a branch. The rest is as for `merge`."""
     span = span_of(store, commit, into, "cherry-pick")
     work = _Work("cherry_pick", WriterKind.CHERRY_PICK, span.about, span.before, span.after, into)
-    answers = Resolutions.of(strategy, resolutions, granularity or settings().merge_granularity)
+    answers = Resolutions.of(strategy, resolutions, granularity or merge_granularity(store))
     return _bring(store, work, answers, dry_run, actor, placement)
 
 
