@@ -312,7 +312,7 @@ class Graph(Undoing):
         actor: str | None = None,
     ) -> bytes:
         """The bytes of a blob, or those from `start` up to `end`: only they are read."""
-        from omnigraph.read.blobs import find_blob, read_range
+        from omnigraph.read.entity_blobs import find_blob, read_range
 
         if self._policy is not None:
             self._state("blob", at, branch, actor)
@@ -329,7 +329,7 @@ class Graph(Undoing):
         actor: str | None = None,
     ) -> BufferedReader:
         """A blob as a file that can be read and sought in. It keeps what it was when it was opened."""
-        from omnigraph.read.blobs import find_blob, opened
+        from omnigraph.read.entity_blobs import find_blob, opened
 
         if self._policy is not None:
             self._state("blob", at, branch, actor)

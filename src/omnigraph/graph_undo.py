@@ -11,7 +11,7 @@ from omnigraph.graph_maintenance import Maintenance
 from omnigraph.policy.actions import Action
 
 if TYPE_CHECKING:
-    from omnigraph.merge.undo.result import UndoResult
+    from omnigraph.merge.undo.undo_result import UndoResult
 
 
 class Undoing(Maintenance):
@@ -120,7 +120,7 @@ class Undoing(Maintenance):
 
     @property
     def granularity(self) -> str:
-        """How fine the changes are that can collide in a merge that is not told: the graph's choice, or the settings'."""
+        """How fine the changes are that can collide where a merge is not told: the graph's choice, or the setting."""
         from omnigraph.ledger.graph_choices import merge_granularity
 
         return merge_granularity(self._store)

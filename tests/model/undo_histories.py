@@ -12,7 +12,7 @@ from hypothesis.stateful import rule
 
 from omnigraph.errors import HistoryGap, MergeConflicts, NotFound, StorageError
 from omnigraph.ledger.values import GraphCommit
-from omnigraph.merge.undo.result import UndoResult
+from omnigraph.merge.undo.undo_result import UndoResult
 from tests.model.graph_model import GraphModel, Refused
 from tests.model.histories import HistoriesMachine, _branch, _death, _id
 from tests.model.history_model import Collides

@@ -9,7 +9,7 @@ import typer
 import typer.exceptions
 
 from omnigraph.cli.commands import (
-    blobs,
+    blob,
     branches,
     commits,
     data,
@@ -30,7 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for room in (graphs, data, blobs, branches, undo, commits, schemas, languages, maintenance, policies):
+for room in (graphs, data, blob, branches, undo, commits, schemas, languages, maintenance, policies):
     room.register(app)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from omnigraph.choices import Target
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, BranchNotFound, HistoryGap, NotFound
 from omnigraph.ledger.branches.names import is_commit_id, is_commit_prefix, refuse_system_name
@@ -24,8 +25,6 @@ from omnigraph.schema.given_ids import NoId, id_form
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.values import TableVersion
 from omnigraph.times import looks_like_time, moment_of, shown
-
-Target = str | int | datetime | None
 
 LISTED_COMMITS = 5
 """How many commits the error about an ambiguous prefix lists."""

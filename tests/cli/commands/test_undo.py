@@ -62,7 +62,7 @@ def test_conflicts_of_a_revert_exit_with_3_and_are_settled_by_a_file(run: Run, g
 
 
 def test_restore_to_a_tag_and_to_a_time(run: Run, graph: Path) -> None:
-    run("tag", "create", "good", graph)
+    run("tag", "create", "good", "main", graph)
     older(run, graph, "ada", 37, "main")
     preview = run("restore", "good", graph, "--dry-run")
     assert "age: 37 -> 36" in preview.out

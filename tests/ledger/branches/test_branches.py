@@ -287,7 +287,9 @@ def test_a_source_is_not_deleted_while_a_branch_is_being_made_from_it(graph, pat
         gate.touch()
         making.join()
         deleting.join()
-    assert outcome == ["branch delete: branches were made from `b` (c); delete those first"]
+    assert outcome == [
+        "branch delete: branches were made from `b` (c); delete those first, or force it: they stay as they are"
+    ]
     assert people(graph, "c") == ["bob"]
 
 

@@ -1,7 +1,7 @@
 """The commands of the `omnigraph` program, one module for each group that a user thinks of together."""
 
 __all__ = [
-    "blobs",
+    "blob",
     "branches",
     "commits",
     "data",

@@ -12,7 +12,7 @@ from omnigraph.cli.options import CommitSpan, DryRun, Engine, MergeGranularity, 
 from omnigraph.notebook import counted
 
 if TYPE_CHECKING:
-    from omnigraph.merge.undo.result import UndoResult
+    from omnigraph.merge.undo.undo_result import UndoResult
 
 _WOULD = {
     "done": "would go through",

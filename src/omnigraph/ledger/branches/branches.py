@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 
 from ulid import ULID
 
+from omnigraph.choices import Target
 from omnigraph.errors import BadRequest, BranchNotFound, Conflict, HistoryGap, OmniGraphError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger import snapshots
@@ -42,9 +43,7 @@ declare("branch_delete.after_ref", "The branch is gone; none of its forks is rec
 declare("branch_delete.between_forks", "One more fork of a deleted branch is reclaimed")
 
 
-def create_branch(
-    store: GraphParts, name: str, from_: snapshots.Target = MAIN, *, actor: str | None = None
-) -> BranchRef:
+def create_branch(store: GraphParts, name: str, from_: Target = MAIN, *, actor: str | None = None) -> BranchRef:
     """Make a branch that starts at `from_`: a branch, or any other target. Costs the same whatever the graph's size."""
     store.refuse_if_read_only("branch create")
     check_branch_name(name, "branch create")

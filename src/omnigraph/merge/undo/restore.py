@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ulid import ULID
 
+from omnigraph.choices import Target
 from omnigraph.errors import BadRequest, Conflict
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.branches.names import refuse_system_name
@@ -22,14 +23,14 @@ from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_writ
 from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
 from omnigraph.ledger.history.held_history import history_held, refuse_removed
 from omnigraph.ledger.manifest.publish import place
-from omnigraph.ledger.snapshots import Target, resolve, table_of
+from omnigraph.ledger.snapshots import resolve, table_of
 from omnigraph.ledger.values import MAIN, Snapshot, TablePin, WriterKind
 from omnigraph.merge.decide.conflicts import Resolutions
 from omnigraph.merge.decide.three_way import merge_table
 from omnigraph.merge.diff import Diff, DiffFilter
 from omnigraph.merge.placement import IN_PROCESS, Placement
 from omnigraph.merge.stage.stage import stage
-from omnigraph.merge.undo.result import UndoOutcome, UndoResult
+from omnigraph.merge.undo.undo_result import UndoOutcome, UndoResult
 from omnigraph.storage.values import TableVersion
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from omnigraph.merge.merge import Decision, decide_between, refusal
 from omnigraph.merge.placement import IN_PROCESS, Placement
 from omnigraph.merge.stage.stage import stage
 from omnigraph.merge.undo.restore import put_back
-from omnigraph.merge.undo.result import UndoOutcome, UndoResult
 from omnigraph.merge.undo.spans import Span, span_of
+from omnigraph.merge.undo.undo_result import UndoOutcome, UndoResult
 from omnigraph.storage.lance_errors import TableNotFound
 
 if TYPE_CHECKING:

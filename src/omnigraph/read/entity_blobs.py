@@ -6,9 +6,10 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.choices import Target
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, NotFound
-from omnigraph.ledger.snapshots import Target, entity_place
+from omnigraph.ledger.snapshots import entity_place
 from omnigraph.ledger.values import MAIN
 from omnigraph.schema.types import is_blob
 from omnigraph.storage.tables import TableStore

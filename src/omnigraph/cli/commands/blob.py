@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from io import BufferedReader, BufferedWriter
 from pathlib import Path
@@ -13,6 +12,9 @@ import typer
 from omnigraph.cli.calling import Call, graph_command
 from omnigraph.cli.options import At
 from omnigraph.errors import BadRequest
+
+PIECE = 1 << 20
+"""Bytes that are held at once."""
 
 blob = typer.Typer(help="Read blobs.", no_args_is_help=True)
 
@@ -67,6 +69,6 @@ def get(
 
 def _copy(source: BinaryIO | BufferedReader, target: BinaryIO | BufferedWriter, count: int) -> None:
     while count:
-        piece = source.read(min(count, shutil.COPY_BUFSIZE))
+        piece = source.read(min(count, PIECE))
         target.write(piece)
         count -= len(piece)
