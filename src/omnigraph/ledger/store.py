@@ -8,6 +8,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
+from omnigraph.choices import Target
 from omnigraph.errors import NotFound, StorageError
 from omnigraph.ledger import snapshots
 from omnigraph.ledger.history import complete_log
@@ -36,7 +37,7 @@ class GraphStore(GraphParts):
         # What is pickled with a value that reads from the graph, such as a difference: it is opened again, to read.
         return partial(open_store, read_only=True), (self.uri,)
 
-    def snapshot(self, target: snapshots.Target = None, *, branch: str = MAIN, operation: str = "snapshot") -> Snapshot:
+    def snapshot(self, target: Target = None, *, branch: str = MAIN, operation: str = "snapshot") -> Snapshot:
         """The state that `target` names: None | branch | commit id | tag | manifest version of `branch`."""
         return snapshots.resolve(self, target, branch, operation)
 

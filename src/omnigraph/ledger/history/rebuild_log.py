@@ -20,7 +20,16 @@ from omnigraph.config import settings
 from omnigraph.errors import OmniGraphError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.history.dag import CommitGraph
-from omnigraph.ledger.history.log_rows import ID, LOG, SCHEMA, LogDamaged, LogEntry, commit_of_row, row_of
+from omnigraph.ledger.history.log_rows import (
+    ID,
+    LOG,
+    SCHEMA,
+    LogDamaged,
+    LogEntry,
+    commit_of_row,
+    in_todays_columns,
+    row_of,
+)
 from omnigraph.ledger.manifest.manifest_rows import MANIFEST, files_of
 from omnigraph.ledger.manifest.pins import Pins, decode_files, decode_pins
 from omnigraph.ledger.parts import GraphParts
@@ -192,7 +201,8 @@ def _take_fragments(store: GraphParts, table: TableVersion, rows: dict[str, dict
     whole = True
     for fragment in fragments:
         try:
-            for row in store.tables.scan_table(table, fragments=[fragment.id]).cast(SCHEMA).to_pylist():
+            found = store.tables.scan_table(table, fragments=[fragment.id])
+            for row in in_todays_columns(found, SCHEMA.names).cast(SCHEMA).to_pylist():
                 commit_of_row(row)
                 rows.setdefault(row[ID], row)
         except (OmniGraphError, pa.ArrowException, ValueError, TypeError, KeyError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from omnigraph.ledger.manifest.manifest import ManifestState
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.recovery.classify import LandedCommit, TableEvidence
@@ -19,10 +21,15 @@ def gather_evidence(store: GraphParts, sidecar: Sidecar, current: ManifestState)
     return [_evidence(store, table, by_type.get(table.type_id)) for table in sidecar.tables]
 
 
-def commits_above(store: GraphParts, line: TableVersion, head: int) -> tuple[LandedCommit, ...]:
-    """The commits of a line after `line.version`, up to `head`, oldest first."""
+def commits_above(
+    store: GraphParts, line: TableVersion, head: int, written: Collection[str] = ()
+) -> tuple[LandedCommit, ...]:
+    """The commits of a line after `line.version`, up to `head`, oldest first.
+
+    `written` are transactions that a write was to make: a restore among them is its work, and takes nothing back.
+    """
     found = store.tables.transactions(line.location, line.branch, line.version, head)
-    return tuple(_landed(info) for info in found)
+    return tuple(_landed(info, written) for info in found)
 
 
 def line_of(pin: TablePin) -> TableVersion:
@@ -35,7 +42,7 @@ def _evidence(store: GraphParts, table: SidecarTable, pin: TablePin | None) -> T
     head = head_of_line(store, table)
     if head is None or head <= table.expected_version:
         return TableEvidence(table, pin, head, ())
-    return TableEvidence(table, pin, head, commits_above(store, expected, head))
+    return TableEvidence(table, pin, head, commits_above(store, expected, head, table.transactions))
 
 
 def head_of_line(store: GraphParts, table: SidecarTable) -> int | None:
@@ -49,12 +56,12 @@ def head_of_line(store: GraphParts, table: SidecarTable) -> int | None:
     return store.tables.head(table.location, table.lance_branch).version
 
 
-def _landed(info: TransactionInfo) -> LandedCommit:
+def _landed(info: TransactionInfo, written: Collection[str]) -> LandedCommit:
     return LandedCommit(
         version=info.version,
         transaction=info.uuid,
         operation_id=info.properties.get(OPERATION_ID_PROPERTY),
-        restores=info.kind == _RESTORE,
+        restores=info.kind == _RESTORE and info.uuid not in written,
         # Content that could not be compared counts as changed: nobody's data is put at risk by a guess.
         preserves_content=info.changes_content is False,
     )
