@@ -478,26 +478,47 @@ class Graph(Undoing):
         return self._store.schemas.get(self.snapshot(at, actor=actor).schema_digest)[0]
 
     def plan_schema(
-        self, source: str | PathLike[str], *, allow_data_loss: bool = False, actor: str | None = None
+        self,
+        source: str | PathLike[str],
+        *,
+        branch: str | None = None,
+        allow_data_loss: bool = False,
+        actor: str | None = None,
     ) -> MigrationPlan:
-        """The steps from the accepted schema to another one. Changes nothing."""
+        """The steps from the accepted schema of a branch to another one. Changes nothing."""
         from omnigraph.write.schema.schema_apply import plan_schema
 
         self._allow(Action.READ, actor, branch="main")
         desired = schema_source(source)
         with named_in_errors(desired.filename):
-            return plan_schema(self._store, desired.text, allow_data_loss=allow_data_loss)
+            return plan_schema(
+                self._store, desired.text, branch=branch or self._branch, allow_data_loss=allow_data_loss
+            )
 
     def apply_schema(
-        self, source: str | PathLike[str], *, allow_data_loss: bool = False, actor: str | None = None
+        self,
+        source: str | PathLike[str],
+        *,
+        branch: str | None = None,
+        allow_data_loss: bool = False,
+        actor: str | None = None,
     ) -> SchemaApplyResult:
-        """Make another schema the schema of the graph, in one commit with the tables that change."""
+        """Make another schema the schema of a branch, in one commit with the tables that change.
+
+        Other branches keep theirs until they are merged. `allow_data_loss` makes every drop hard: data goes at once.
+        """
         from omnigraph.write.schema.schema_apply import apply_schema
 
         self._allow(Action.SCHEMA_APPLY, actor, target="main")
         desired = schema_source(source)
         with named_in_errors(desired.filename):
-            return apply_schema(self._store, desired.text, allow_data_loss=allow_data_loss, actor=actor or self._actor)
+            return apply_schema(
+                self._store,
+                desired.text,
+                branch=branch or self._branch,
+                allow_data_loss=allow_data_loss,
+                actor=actor or self._actor,
+            )
 
     # --- history and branches --------------------------------------------------------------------------------------
 
