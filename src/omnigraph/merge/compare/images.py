@@ -45,11 +45,12 @@ def shown_row(graph_type: GraphType, row: dict[str, Any] | None) -> dict[str, An
 
 
 def whole_rows(
-    store: GraphStore, table: TableVersion, graph_type: GraphType, ids: pa.Array | None
+    store: GraphStore, table: TableVersion, graph_type: GraphType, ids: pa.Array | None, *, with_blobs: bool = True
 ) -> Iterator[pa.Table]:
-    """The rows with these ids (all rows when None) in pieces and in no particular order, blobs as their bytes."""
-    columns = list(compared_columns(graph_type))
-    blobs = "bytes" if blob_columns(graph_type) else "descriptors"
+    """The rows with these ids (all rows when None) in pieces and in no particular order, blobs as bytes or left out."""
+    left_out = () if with_blobs else blob_columns(graph_type)
+    columns = [column for column in compared_columns(graph_type) if column not in left_out]
+    blobs = "bytes" if with_blobs and blob_columns(graph_type) else "descriptors"
     if ids is None:
         for batch in store.tables.scan(table, columns=columns, blobs=blobs):
             yield pa.Table.from_batches([batch])
