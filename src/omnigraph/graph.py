@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from omnigraph.ledger.recovery.recover import RecoveryReport
     from omnigraph.ledger.store import GraphStore
     from omnigraph.ledger.values import BranchRef, GraphCommit, History, Snapshot
+    from omnigraph.maintain.copying.copy import CopyResult
     from omnigraph.merge.changes import EntityChange
     from omnigraph.merge.diff import Diff
     from omnigraph.merge.feed import Page
@@ -87,6 +88,25 @@ def _installed(policy: Policy | Bundle | str | PathLike[str] | None) -> Policy |
     from omnigraph.policy.decide_access import as_policy
 
     return as_policy(policy)
+
+
+def copy(
+    source: str | PathLike[str],
+    target: str | PathLike[str],
+    *,
+    branches: Collection[str] = (),
+    at: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> CopyResult:
+    """Copy a graph with its history to an empty place, on any store, while others go on writing to it.
+
+    With `branches`, only `main` and those; with `at`, only `main` as it was then. An interrupted copy is carried on by
+    the same call.
+    """
+    from omnigraph.maintain.copying.copy import copy as make_copy
+
+    opened_here()
+    return make_copy(_address(source), _address(target), branches=branches, at=at, progress=progress)
 
 
 def _address(uri: str | PathLike[str]) -> str:

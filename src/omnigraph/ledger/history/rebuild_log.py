@@ -9,7 +9,7 @@ taken over too. The damaged log is set aside first. What is lost all the same is
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import orjson
@@ -100,6 +100,13 @@ def lost_commits(store: GraphParts) -> frozenset[str]:
         return frozenset()
 
 
+def note_lost(store: GraphParts, commit_ids: Iterable[str]) -> None:
+    """Remember commits that others name as parents and that nobody has any more."""
+    lost = frozenset(commit_ids)
+    if lost:
+        store.objects.put(LOST, orjson.dumps(sorted(lost_commits(store) | lost)))
+
+
 def _rebuild(store: GraphParts) -> RebuiltLog:
     salvaged = _salvage(store)
     published = dict(_published(store))
@@ -115,8 +122,7 @@ def _rebuild(store: GraphParts) -> RebuiltLog:
     failpoint("rebuild_log.read")
     aside = _set_aside(store)
     failpoint("rebuild_log.set_aside")
-    if lost:
-        store.objects.put(LOST, orjson.dumps(sorted(lost_commits(store) | set(lost))))
+    note_lost(store, lost)
     depths: dict[str, int | None] = {}
     rows = []
     for commit in ordered:
