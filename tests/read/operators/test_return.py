@@ -49,6 +49,14 @@ def test_sum_keeps_whole_numbers_whole_avg_gives_floats_and_both_skip_nulls():
     assert [type(value) for value in found[0]] == [int, float, float]
 
 
+def test_a_mean_is_rounded_once():
+    many = graph(teams="x")
+    sizes = [2**53 + 2, 2**53 + 2, 2**53 + 1]  # as floats, their sum is 3 * (2**53 + 2) - 2
+    many["node:Team"] = [{"id": f"t{at}", "title": f"t{at}", "size": size} for at, size in enumerate(sizes)]
+    found = values(ask(many, "match { $t: Team } return { avg($t.size) as a, median($t.size) as m }"))
+    assert found == [(sum(sizes) / 3, 2.0**53 + 2)]
+
+
 @pytest.mark.parametrize(
     ("teams", "total"),
     [
