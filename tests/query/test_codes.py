@@ -784,8 +784,8 @@ CASES: list[tuple[str, str, str, str | None]] = [
     (
         "T6",
         "query q { match { $p knows $f } with { $p } match { $p knows $g } return { ⟦$f⟧ } }",
-        "`$f` is not bound in the match block",
-        None,
+        "`$f` is not known behind a `with` that does not list it",
+        "pass it on: `with { $f, … }`",
     ),
     (
         "T30",
