@@ -14,6 +14,9 @@ Engine = Literal["auto", "local", "spark"]
 Strategy = Literal["ours", "theirs"]
 """Which side wins where both sides of a merge changed a row."""
 
+Granularity = Literal["row", "property"]
+"""How fine the changes are that can collide in a merge: a whole row, or one property of it."""
+
 ExportFormat = Literal["jsonl", "parquet"]
 """What an export writes."""
 

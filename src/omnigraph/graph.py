@@ -8,12 +8,13 @@ from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from omnigraph.choices import Engine, ExportFormat, Mode, Strategy, Time
+from omnigraph.choices import Engine, ExportFormat, Granularity, Mode, Strategy, Time
 from omnigraph.engines import engine_for_load, engine_for_tables, row_placement
-from omnigraph.errors import BadRequest
+from omnigraph.errors import BadRequest, OmniGraphError
 from omnigraph.forked import is_here, opened_here, refuse_in_child
 from omnigraph.graph_groups import BranchGroup, MaintenanceGroup, SchemaGroup
 from omnigraph.graph_maintenance import Maintenance
+from omnigraph.policy.actions import Action
 from omnigraph.query.compiled import CacheKey, QueryCache
 from omnigraph.sources import gathered, named_in_errors, query_source, schema_source
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from omnigraph.merge.diff import Diff
     from omnigraph.merge.feed import Page
     from omnigraph.merge.merge import MergeResult
+    from omnigraph.policy.bundle import Bundle
+    from omnigraph.policy.decide_access import Policy
     from omnigraph.query.ir import CompiledQuery, ReadQuery
     from omnigraph.read.export import ExportSummary
     from omnigraph.read.result.explain import Explanation
@@ -60,21 +63,32 @@ def open(  # noqa: A001 - `og.open` is how it reads
     branch: str = "main",
     actor: str | None = None,
     combine: bool = False,
+    policy: Policy | Bundle | str | PathLike[str] | None = None,
 ) -> Graph:
     """Open a graph. Opening for writing finishes or undoes what a crashed writer left; read-only changes nothing.
 
-    With `combine`, mutations of this handle that wait for each other share their commits, which list them.
+    With `combine`, mutations of this handle that wait for each other share their commits, which list them. With a
+    `policy` (the path of its file), every call of the handle is allowed by one of its rules, or refused.
     """
     from omnigraph.ledger.store import open_store
 
     opened_here()
+    rules = _installed(policy)
     store = open_store(_address(uri), read_only=read_only)
     try:
         store.branch(branch)
     except BaseException:
         store.close()
         raise
-    return Graph(_kept_compact(store), branch=branch, actor=actor, combine=combine)
+    return Graph(_kept_compact(store), branch=branch, actor=actor, combine=combine, policy=rules)
+
+
+def _installed(policy: Policy | Bundle | str | PathLike[str] | None) -> Policy | None:
+    if policy is None:
+        return None
+    from omnigraph.policy.decide_access import as_policy
+
+    return as_policy(policy)
 
 
 def _address(uri: str | PathLike[str]) -> str:
@@ -90,9 +104,11 @@ def _kept_compact(store: GraphStore) -> GraphStore:
     return store
 
 
-def _opened_again(uri: str, read_only: bool, branch: str, actor: str | None, combine: bool) -> Graph:
-    """A graph that was pickled: only its address travels."""
-    return open(uri, read_only=read_only, branch=branch, actor=actor, combine=combine)
+def _opened_again(
+    uri: str, read_only: bool, branch: str, actor: str | None, combine: bool, policy: Policy | None = None
+) -> Graph:
+    """A graph that was pickled: its address travels, and the policy that it is under."""
+    return open(uri, read_only=read_only, branch=branch, actor=actor, combine=combine, policy=policy)
 
 
 class Graph(Maintenance):
@@ -103,9 +119,16 @@ class Graph(Maintenance):
     """
 
     def __init__(
-        self, store: GraphStore, *, branch: str = "main", actor: str | None = None, combine: bool = False
+        self,
+        store: GraphStore,
+        *,
+        branch: str = "main",
+        actor: str | None = None,
+        combine: bool = False,
+        policy: Policy | None = None,
     ) -> None:
         self._opened = store
+        self._policy = policy
         self._process = opened_here()
         self._combine = combine
         self._branch = branch
@@ -113,7 +136,8 @@ class Graph(Maintenance):
         self._compiled = QueryCache()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened_again, (self.uri, self._opened.read_only, self._branch, self._actor, self._combine)
+        held = (self.uri, self._opened.read_only, self._branch, self._actor, self._combine, self._policy)
+        return _opened_again, held
 
     @property
     def _store(self) -> GraphStore:
@@ -132,6 +156,15 @@ class Graph(Maintenance):
     def branch_name(self) -> str:
         """The branch this handle is bound to."""
         return self._branch
+
+    @property
+    def policy(self) -> Policy | None:
+        """The policy that this handle is under."""
+        return self._policy
+
+    def under(self, policy: Policy | None) -> Graph:
+        """Another handle on the same opened graph, under another policy. Closing either closes both."""
+        return Graph(self._store, branch=self._branch, actor=self._actor, combine=self._combine, policy=policy)
 
     def __enter__(self) -> Self:
         return self
@@ -174,6 +207,7 @@ class Graph(Maintenance):
         """See what other processes published, and finish what a crashed writer left where that is possible now."""
         from omnigraph.ledger.recovery.recover import RecoveryReport, heal
 
+        self._allow(Action.READ, actor, branch=self._branch)
         return RecoveryReport() if self._store.read_only else heal(self._store)
 
     # --- reading ---------------------------------------------------------------------------------------------------
@@ -203,14 +237,17 @@ class Graph(Maintenance):
         from omnigraph.read.run import run_query
 
         Result.to_spark_hook = staticmethod(_result_to_spark)
-        snapshot = self._state("query", at, branch)
+        snapshot = self._state("query", at, branch, actor)
         own = {"name": name, "branch": branch, "at": at, "actor": actor, "memory_limit": memory_limit}
         compiled, values = self._compile_read("query", source, name, params, more, own, snapshot)
         if engine_for_tables(engine, snapshot, compiled.reads) == "spark":
             from omnigraph.spark.query.run import run_query as run_on_spark
             from omnigraph.spark.session.session import spark_session
 
-            return run_on_spark(spark_session(), self._store, snapshot, compiled, values, provider=provider)
+            session = spark_session()
+            return run_on_spark(
+                session, self._store, snapshot, compiled, values, cancel=cancel, timeout=timeout, provider=provider
+            )
         return run_query(
             self._store,
             snapshot,
@@ -238,7 +275,7 @@ class Graph(Maintenance):
         """How a read would run; with `analyze` it is run, and the plan shows real row counts and times."""
         from omnigraph.read.run import explain_query
 
-        snapshot = self._state("explain", at, branch)
+        snapshot = self._state("explain", at, branch, actor)
         own = {"name": name, "branch": branch, "at": at, "actor": actor, "analyze": analyze or None}
         compiled, values = self._compile_read("explain", source, name, params, more, own, snapshot)
         catalog = self._store.catalog(snapshot.schema_digest)
@@ -246,7 +283,7 @@ class Graph(Maintenance):
 
     def snapshot(self, at: Target = None, *, branch: str | None = None, actor: str | None = None) -> Snapshot:
         """The tables and versions that a branch, commit, tag or manifest version publishes."""
-        return self._state("snapshot", at, branch)
+        return self._state("snapshot", at, branch, actor)
 
     def entity(
         self, type: str, id: Any, at: Target = None, *, branch: str | None = None, actor: str | None = None
@@ -259,6 +296,8 @@ class Graph(Maintenance):
 
         if not isinstance(type, str):
             raise BadRequest(f"entity: the type is a text, not {type.__class__.__name__}")
+        if self._policy is not None:
+            self._state("entity", at, branch, actor)
         return entity(self._store, type, id, at, branch or self._branch)
 
     def export(
@@ -280,7 +319,7 @@ class Graph(Maintenance):
         from omnigraph.read.export_target import refuse_occupied
 
         options: dict[str, Any] = {"at": at, "branch": branch or self._branch, "types": types, "format": format}
-        snapshot = self._state("export", at, branch)
+        snapshot = self._state("export", at, branch, actor, action=Action.EXPORT)
         on_spark = str(path) != "-" and engine_for_tables(engine, snapshot, snapshot.tables) == "spark"
         refuse_occupied(str(path), as_file=format == "jsonl" and not on_spark, overwrite=overwrite)
         if on_spark:
@@ -305,6 +344,8 @@ class Graph(Maintenance):
         from omnigraph.spark.session.session import spark_session
         from omnigraph.spark.source.datasource import to_spark
 
+        if self._policy is not None:
+            self._state("to_spark", at, branch, actor)
         return to_spark(spark_session(), self._store, type, columns=columns, at=at, branch=branch or self._branch)
 
     # --- writing ---------------------------------------------------------------------------------------------------
@@ -329,6 +370,7 @@ class Graph(Maintenance):
         given = query_source(source)
         own = {"name": name, "branch": branch, "actor": actor, "if_commit": if_commit}
         target, by = branch or self._branch, actor or self._actor
+        self._allow(Action.CHANGE, by, branch=target)
         with named_in_errors(given.filename):
             values = gathered("mutate", given.text, params, more, own)
             if self._combine and if_commit is None:
@@ -364,6 +406,9 @@ class Graph(Maintenance):
         """
         if from_ is not None and branch is None:
             raise BadRequest(f"from_={from_!r} makes a branch for the load: name it with branch=…")
+        self._allow(Action.CHANGE, actor, branch=branch or self._branch)
+        if self._policy is not None and branch is not None and from_ is not None and not self._store.refs.get(branch):
+            self._allow(Action.BRANCH_CREATE, actor, target=branch)
         options: dict[str, Any] = {
             "mode": mode,
             "type": type,
@@ -389,11 +434,11 @@ class Graph(Maintenance):
 
     def catalog(self, at: Target = None, *, actor: str | None = None) -> Catalog:
         """The compiled schema of a snapshot."""
-        return self._store.catalog(self.snapshot(at).schema_digest)
+        return self._store.catalog(self.snapshot(at, actor=actor).schema_digest)
 
     def schema_source(self, at: Target = None, *, actor: str | None = None) -> str:
         """The schema text of a snapshot, as it was accepted."""
-        return self._store.schemas.get(self.snapshot(at).schema_digest)[0]
+        return self._store.schemas.get(self.snapshot(at, actor=actor).schema_digest)[0]
 
     def plan_schema(
         self,
@@ -406,6 +451,7 @@ class Graph(Maintenance):
         """The steps from the accepted schema of a branch to another one. Changes nothing."""
         from omnigraph.write.schema.schema_apply import plan_schema
 
+        self._allow(Action.READ, actor, branch="main")
         desired = schema_source(source)
         with named_in_errors(desired.filename):
             return plan_schema(
@@ -426,6 +472,7 @@ class Graph(Maintenance):
         """
         from omnigraph.write.schema.schema_apply import apply_schema
 
+        self._allow(Action.SCHEMA_APPLY, actor, target="main")
         desired = schema_source(source)
         with named_in_errors(desired.filename):
             return apply_schema(
@@ -440,13 +487,16 @@ class Graph(Maintenance):
 
     def head(self, branch: str | None = None, *, actor: str | None = None) -> GraphCommit:
         """The newest commit of a branch."""
-        return self._state("head", None, branch).head
+        return self._state("head", None, branch, actor).head
 
     def commit(self, id: str, *, actor: str | None = None) -> GraphCommit:
         """One commit by its id."""
         from omnigraph.ledger.snapshots import get_commit
 
-        return get_commit(self._store, id)
+        with self._hidden_when_unread(actor, self._branch):
+            found = get_commit(self._store, id)
+        self._allow(Action.READ, actor, branch=found.branch)
+        return found
 
     def log(
         self,
@@ -463,6 +513,7 @@ class Graph(Maintenance):
         from omnigraph.ledger.values import History
         from omnigraph.times import to_microseconds
 
+        self._allow(Action.READ, actor, branch=branch or self._branch)
         first = to_microseconds(since, "since") if since is not None else None
         last = to_microseconds(until, "until") if until is not None else None
         state = self._store.manifest.read(self._store.branch(branch or self._branch, "log"))
@@ -472,22 +523,25 @@ class Graph(Maintenance):
 
     def recoveries(self, *, actor: str | None = None) -> list[RecoveryRecord]:
         """What recovery did, oldest first: one record for each unfinished write that was resolved."""
+        self._allow(Action.READ, actor, branch=self._branch)
         return self._store.audit.list()
 
     def branch_list(self, *, actor: str | None = None) -> list[str]:
         """The names of the public branches, sorted. `g.branches.list()` has who made them, when and from where."""
-        return [ref.name for ref in self.branches.list()]
+        return [ref.name for ref in self.branches.list(actor=actor)]
 
     def branch_create(self, name: str, from_: Target = None, *, actor: str | None = None) -> BranchRef:
         """Make a branch from another one (by default the handle's own), or from a commit or a tag."""
         from omnigraph.ledger.branches.branches import create_branch
 
+        self._allow(Action.BRANCH_CREATE, actor, target=name)
         return create_branch(self._store, name, self._branch if from_ is None else from_, actor=actor or self._actor)
 
     def branch_delete(self, name: str, *, actor: str | None = None) -> None:
         """Delete a branch. Its name is free at once."""
         from omnigraph.ledger.branches.branches import delete_branch
 
+        self._allow(Action.BRANCH_DELETE, actor, target=name)
         delete_branch(self._store, name, bound_to=self._branch, actor=actor or self._actor)
 
     @contextmanager
@@ -500,7 +554,8 @@ class Graph(Maintenance):
         """
         if self._store.refs.get(name) is None:
             self.branch_create(name, from_, actor=actor)
-        yield Graph(self._store, branch=name, actor=actor or self._actor, combine=self._combine)
+        who = actor or self._actor
+        yield Graph(self._store, branch=name, actor=who, combine=self._combine, policy=self._policy)
         if merge:
             self.merge(name, into=self._branch, actor=actor)
 
@@ -513,6 +568,7 @@ class Graph(Maintenance):
         resolutions: Mapping[tuple[str, str], Any] | None = None,
         dry_run: bool = False,
         delete_source: bool = False,
+        granularity: Granularity | None = None,
         engine: Engine = "auto",
         actor: str | None = None,
     ) -> MergeResult:
@@ -520,10 +576,15 @@ class Graph(Maintenance):
 
         `strategy` (ours, theirs) settles rows that both sides changed; `resolutions` settles single rows, by (table
         key, id), with ours, theirs, a row, or None to delete it. What is left raises `MergeConflicts` and has no
-        effect. `dry_run` returns what would happen, conflicts included.
+        effect. With `granularity` property, changes of different properties of one row are both taken, and a strategy
+        is about the properties that collide. `dry_run` returns what would happen, conflicts included.
         """
         from omnigraph.merge.merge import merge
 
+        self._allow(Action.BRANCH_MERGE, actor, target=into)
+        if delete_source:
+            self._allow(Action.BRANCH_DELETE, actor, target=source)
+        states = (self._store.snapshot(branch=name, operation="merge") for name in (source, into))
         return merge(
             self._store,
             source,
@@ -532,8 +593,9 @@ class Graph(Maintenance):
             resolutions=resolutions,
             dry_run=dry_run,
             delete_source=delete_source,
+            granularity=granularity,
             actor=actor or self._actor,
-            placement=row_placement(engine, self._state("merge", None, source), self._state("merge", None, into)),
+            placement=row_placement(engine, *states),
         )
 
     def diff(
@@ -550,7 +612,7 @@ class Graph(Maintenance):
         """What differs between two targets: iterate for the changes, `summary()` for the counts. Streams."""
         from omnigraph.merge.diff import Diff, DiffFilter
 
-        left, right = self._state("diff", a), self._state("diff", b)
+        left, right = self._state("diff", a, None, actor), self._state("diff", b, None, actor)
         return Diff(self._store, left, right, DiffFilter.of(kinds, types, ops), row_placement(engine, left, right))
 
     def changes(
@@ -571,6 +633,7 @@ class Graph(Maintenance):
         from omnigraph.merge.diff import DiffFilter
         from omnigraph.merge.feed import changes
 
+        self._allow(Action.READ, actor, branch=branch or self._branch)
         ref = self._store.branch(branch or self._branch, "changes")
         return changes(self._store, ref, since, only=DiffFilter.of(kinds, types, ops), limit=limit)
 
@@ -578,20 +641,57 @@ class Graph(Maintenance):
         """What one commit changed against its first parent."""
         from omnigraph.merge.feed import commit_changes
 
-        return commit_changes(self._store, self.commit(id))
+        return commit_changes(self._store, self.commit(id, actor=actor))
 
     def sync_branch(self, name: str | None = None, *, actor: str | None = None) -> GraphCommit:
         """Bind this handle to a branch (by default its own) as it is now, and return its newest commit."""
         wanted = name or self._branch
-        head = self._state("sync branch", None, wanted).head
+        head = self._state("sync branch", None, wanted, actor).head
         self._branch = wanted
         return head
 
     # --- inside ----------------------------------------------------------------------------------------------------
 
-    def _state(self, operation: str, at: Target = None, branch: str | None = None) -> Snapshot:
-        """The state that a call reads, by default the head of the handle's branch."""
-        return self._store.snapshot(at, branch=branch or self._branch, operation=operation)
+    def _state(
+        self,
+        operation: str,
+        at: Target = None,
+        branch: str | None = None,
+        actor: str | None = None,
+        *,
+        action: Action = Action.READ,
+    ) -> Snapshot:
+        """The state that a call reads, by default the head of the handle's branch; the policy is asked for its branch.
+
+        Whoever may read no state of that branch does not learn either what else there is.
+        """
+        place = branch or self._branch
+        if at is None:
+            self._allow(action, actor, branch=place)
+            return self._store.snapshot(branch=place, operation=operation)
+        with self._hidden_when_unread(actor, place, action):
+            found = self._store.snapshot(at, branch=place, operation=operation)
+        self._allow(action, actor, branch=found.branch.name)
+        return found
+
+    def _readable(self, branches: list[BranchRef], actor: str | None) -> list[BranchRef]:
+        """Those branches that the actor may read; refused when there are none."""
+        if self._policy is None:
+            return branches
+        who = actor or self._actor
+        found = [ref for ref in branches if self._policy.decide(who, Action.READ, branch=ref.name).allowed]
+        if not found:
+            self._allow(Action.READ, actor, branch=self._branch)
+        return found
+
+    @contextmanager
+    def _hidden_when_unread(self, actor: str | None, branch: str, action: Action = Action.READ) -> Iterator[None]:
+        """What is wrong with a name is told to those only who may look at it."""
+        try:
+            yield
+        except OmniGraphError:
+            self._allow(action, actor, branch=branch)
+            raise
 
     def _compile(self, source: str, name: str | None, schema_digest: str) -> CompiledQuery:
         from omnigraph.query.lower.compile import compile_query

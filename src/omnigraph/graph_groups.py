@@ -32,7 +32,7 @@ class BranchGroup(Group):
         """The public branches, sorted by name, with who made them, when and from where."""
         from omnigraph.ledger.branches.branches import list_branches
 
-        return list_branches(self._graph._store)
+        return self._graph._readable(list_branches(self._graph._store), actor)
 
     def _repr_html_(self) -> str:
         from omnigraph.notebook import html_table

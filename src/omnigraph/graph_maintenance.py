@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.choices import Engine
 from omnigraph.engines import maintenance_workers
 from omnigraph.errors import BadRequest
+from omnigraph.policy.actions import Action
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from omnigraph.maintain.repair import RepairReport
     from omnigraph.maintain.tags import Tags
     from omnigraph.maintain.verify import VerifyReport
+    from omnigraph.policy.decide_access import Policy
 
 
 class Maintenance:
@@ -28,6 +30,14 @@ class Maintenance:
 
     _branch: str
     _actor: str | None
+    _policy: Policy | None
+
+    def _allow(
+        self, action: Action, actor: str | None, *, branch: str | None = None, target: str | None = None
+    ) -> None:
+        """`PolicyDenied` unless the policy of this handle, if it has one, allows it to this actor."""
+        if self._policy is not None:
+            self._policy.require(actor or self._actor, action, branch=branch, target=target)
 
     def ensure_indices(
         self, branch: str | None = None, *, engine: Engine = "auto", actor: str | None = None
@@ -35,6 +45,7 @@ class Maintenance:
         """Build the declared indexes that are missing and extend those that lag, in one commit."""
         from omnigraph.maintain.optimize.optimize import ensure_indices
 
+        self._allow(Action.ADMIN, actor)
         name = branch or self._branch
         return ensure_indices(
             self._store,
@@ -55,6 +66,7 @@ class Maintenance:
         """Compact small fragments and bring indexes up to date, all tables in one commit. Changes no data."""
         from omnigraph.maintain.optimize.optimize import optimize
 
+        self._allow(Action.ADMIN, actor)
         name = branch or self._branch
         return optimize(
             self._store,
@@ -81,6 +93,7 @@ class Maintenance:
         """
         from omnigraph.maintain.repair import repair
 
+        self._allow(Action.ADMIN, actor)
         who = actor or self._actor
         return repair(self._store, confirm=confirm, force=force, restore=restore, set_aside=set_aside, actor=who)
 
@@ -100,6 +113,7 @@ class Maintenance:
         """
         from omnigraph.maintain.cleanup import cleanup
 
+        self._allow(Action.ADMIN, actor)
         age = _seconds(older_than) if isinstance(older_than, str) else older_than
         return cleanup(
             self._store,
@@ -117,6 +131,7 @@ class Maintenance:
         """
         from omnigraph.maintain.verify import verify
 
+        self._allow(Action.ADMIN, actor)
         return verify(self._store, deep=deep)
 
     @property
@@ -124,7 +139,13 @@ class Maintenance:
         """Names for commits: `tags.create(name, target)`, `tags.list()`, `tags.delete(name)`."""
         from omnigraph.maintain.tags import Tags
 
-        return Tags(self._store, self._branch, self._actor)
+        return Tags(self._store, self._branch, self._actor, allow=self._allow_tags)
+
+    def _allow_tags(self, writes: bool, actor: str | None) -> None:
+        if writes:
+            self._allow(Action.ADMIN, actor)
+        else:
+            self._allow(Action.READ, actor, branch=self._branch)
 
 
 def _seconds(text: str) -> float:

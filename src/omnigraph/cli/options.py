@@ -18,7 +18,12 @@ Store = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not echo what the command will touch.")]
 Actor = Annotated[
-    str | None, typer.Option("--as", envvar="OMNIGRAPH_ACTOR", help="The actor that the commit is recorded for.")
+    str | None,
+    typer.Option("--as", envvar="OMNIGRAPH_ACTOR", help="Who asks: commits are recorded for it, a policy allows it."),
+]
+Policy = Annotated[
+    Path | None,
+    typer.Option("--policy", envvar="OMNIGRAPH_POLICY", help="A policy file: what it does not allow is refused."),
 ]
 Branch = Annotated[str, typer.Option("--branch", "-b", help="The branch to work on.")]
 Engine = Annotated[choices.Engine, typer.Option("--engine", help="What runs bulk work; auto decides by size.")]

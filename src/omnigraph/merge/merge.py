@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.config import settings
 from omnigraph.errors import BadRequest, MergeConflicts, NotFound, OmniGraphError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.branches.branches import delete_branch
@@ -121,18 +122,20 @@ def merge(
     resolutions: Mapping[Any, Any] | None = None,
     dry_run: bool = False,
     delete_source: bool = False,
+    granularity: str | None = None,
     actor: str | None = None,
     placement: Placement = IN_PROCESS,
 ) -> MergeResult:
     """Merge branch `source` into branch `into`. `MergeConflicts` with all of them when rows collide.
 
     `strategy` (ours, theirs) settles divergent rows, `resolutions` single ones: (table key, id) to ours, theirs, a row,
-    or None to delete it. `dry_run` writes nothing and returns conflicts instead of raising them. `placement` says where
+    or None to delete it. `granularity` (row, property; by default what the settings say) is how fine the changes are
+    that can collide. `dry_run` writes nothing and returns conflicts instead of raising them. `placement` says where
     rows are compared and written.
     """
     if source == into:
         raise BadRequest(f"merge: `{source}` cannot be merged into itself")
-    answers = Resolutions.of(strategy, resolutions)
+    answers = Resolutions.of(strategy, resolutions, granularity or settings().merge_granularity)
     refuse_system_name(into, "merge")
     pinned = store.snapshot(branch=store.branch(source, "merge").name)
     if dry_run:

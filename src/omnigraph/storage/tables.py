@@ -274,7 +274,9 @@ class TableStore:
         """Move HEAD to exactly the next version, or raise `Conflict`; see `committing` and `compaction`."""
         if isinstance(write, StagedCompaction):
             return compaction.commit_compaction(self.handles, write)
-        return committing.commit_staged(self.handles, write, operation_id, extra_properties, looked=looked)
+        landed = committing.commit_staged(self.handles, write, operation_id, extra_properties, looked=looked)
+        self.files.landed(write, landed)
+        return landed
 
     def restore(self, target: TableVersion, expected_head: int, operation_id: str) -> TableVersion:
         """A new version with the content of an old one, right after `expected_head`."""

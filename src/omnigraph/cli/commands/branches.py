@@ -91,6 +91,10 @@ def merge(
     strategy: Annotated[
         choices.Strategy | None, typer.Option("--strategy", help="Which side wins where both sides changed a row.")
     ] = None,
+    granularity: Annotated[
+        choices.Granularity | None,
+        typer.Option("--granularity", help="Whether two changes of one row collide, or only those of one property."),
+    ] = None,
     resolve: Annotated[
         Path | None,
         typer.Option("--resolve", help="A JSON file with answers for single rows; see the page on merging."),
@@ -112,6 +116,7 @@ def merge(
             resolutions=read_answers(resolve) if resolve else None,
             dry_run=dry_run,
             delete_source=delete_branch,
+            granularity=granularity,
             engine=engine,
         )
         if out.json and dry_run:

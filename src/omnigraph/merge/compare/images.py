@@ -51,18 +51,21 @@ def whole_rows(
     graph_type: GraphType,
     ids: pa.Array | None,
     stored: GraphType | None = None,
+    *,
+    with_blobs: bool = True,
 ) -> Iterator[pa.Table]:
-    """The rows with these ids (all rows when None) in pieces and in no particular order, blobs as their bytes.
+    """The rows with these ids (all rows when None) in pieces and in no particular order, blobs as bytes or left out.
 
     `stored` is the type that the table has, when that is another state of it: rows are brought to `graph_type`.
     """
     if stored is not None and stored.properties != graph_type.properties:
         shared = shared_part(stored, graph_type)
-        for rows in whole_rows(store, table, shared, ids):
+        for rows in whole_rows(store, table, shared, ids, with_blobs=with_blobs):
             yield brought_over(rows, shared, graph_type)
         return
-    columns = list(compared_columns(graph_type))
-    blobs = "bytes" if blob_columns(graph_type) else "descriptors"
+    left_out = () if with_blobs else blob_columns(graph_type)
+    columns = [column for column in compared_columns(graph_type) if column not in left_out]
+    blobs = "bytes" if with_blobs and blob_columns(graph_type) else "descriptors"
     if ids is None:
         for batch in store.tables.scan(table, columns=columns, blobs=blobs):
             yield pa.Table.from_batches([batch])

@@ -45,6 +45,7 @@ def integer_sums(values: pa.Array, groups: Codes, count: int) -> pa.Array:
 
 def _halves(plain: npt.NDArray[Any], groups: Codes, count: int) -> tuple[Codes, Codes]:
     """The sums of the lower and of the upper 32 bits."""
+    plain = plain if plain.dtype.itemsize == 8 else plain.astype(np.int64)
     low, high = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     for start in range(0, len(plain), _STRETCH):
         part, numbers = plain[start : start + _STRETCH], groups[start : start + _STRETCH]
@@ -53,6 +54,12 @@ def _halves(plain: npt.NDArray[Any], groups: Codes, count: int) -> tuple[Codes, 
         low += np.bincount(numbers, weights=lower, minlength=count).astype(np.int64)
         high += np.bincount(numbers, weights=upper, minlength=count).astype(np.int64)
     return low, high
+
+
+def integer_totals(values: pa.Array, groups: Codes, count: int) -> list[int]:
+    """The exact sum of each group, however large."""
+    low, high = _halves(np.asarray(values.to_numpy(zero_copy_only=False)), groups, count)
+    return [(up << 32) + down for up, down in zip(high.tolist(), low.tolist(), strict=True)]
 
 
 def group_sums(values: pa.Array, numbers: Codes, count: int) -> npt.NDArray[np.float64]:
@@ -64,8 +71,7 @@ def group_sums(values: pa.Array, numbers: Codes, count: int) -> npt.NDArray[np.f
         largest = max(abs(int(plain.max())), abs(int(plain.min())))
         if largest * len(plain) < EXACT:
             return np.bincount(numbers, weights=plain, minlength=count).astype(np.float64)
-        low, high = _halves(plain, numbers, count)
-        return np.array([float((int(up) << 32) + int(down)) for up, down in zip(high, low, strict=True)])
+        return np.array([float(total) for total in integer_totals(values, numbers, count)])
     plain = plain.astype(np.float64)
     finite = np.isfinite(plain)
     if not finite.all():

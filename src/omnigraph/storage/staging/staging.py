@@ -24,7 +24,7 @@ from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.reading.reading import take_ids, unique_ids
 from omnigraph.storage.staging.row_streams import Rows, row_stream
-from omnigraph.storage.staging.staged_files import files_of
+from omnigraph.storage.staging.staged_files import files_of, vectors_of
 from omnigraph.storage.values import StagedWrite, TableVersion
 
 
@@ -184,6 +184,7 @@ def staged(
         rows_updated,
         rows_deleted,
         files_of(table, operation),
+        vectors_of(table, operation),
     )
 
 
