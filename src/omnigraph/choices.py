@@ -22,3 +22,7 @@ ExportFormat = Literal["jsonl", "parquet"]
 
 Time = datetime | str | int
 """A moment: an aware datetime, ISO text with an offset, or microseconds since the epoch."""
+
+Target = str | int | datetime | None
+"""Where to read: a branch, a commit id or its beginning, a tag, a manifest version, a time (an aware datetime, ISO
+text, `2 hours ago`); None is the head of the handle's branch."""

@@ -258,8 +258,19 @@ def test_the_setting_decides_where_a_call_does_not_and_nonsense_is_refused(graph
     put(graph, "main", person("x", weight=1.0))
     with pytest.raises(BadRequest, match="`cell` is no granularity: use row or property"):
         graph.merge("side", granularity="cell")  # type: ignore[arg-type]
+    with pytest.raises(BadRequest, match="`cell` is no granularity"):
+        graph.set_granularity("cell")  # type: ignore[arg-type]
     with override(merge_granularity="property"):
-        assert graph.merge("side", granularity="row", dry_run=True).conflicts
+        assert graph.granularity == "property"
+        graph.set_granularity("row")
+        assert graph.merge("side", dry_run=True).conflicts
+    graph.set_granularity("property")
+    assert og.open(graph.uri, read_only=True).granularity == "property"
+    assert graph.merge("side", granularity="row", dry_run=True).conflicts
+    assert not graph.merge("side", dry_run=True).conflicts
+    graph.set_granularity(None)
+    assert graph.granularity == "row"
+    with override(merge_granularity="property"):
         graph.merge("side")
     found = rows(graph, PERSON)["x"]
     assert (found["age"], found["weight"]) == (1, 1.0)
