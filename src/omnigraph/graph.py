@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from omnigraph.errors import BadRequest
 from omnigraph.forked import is_here, opened_here
-from omnigraph.handle.groups import BranchGroup, MaintenanceGroup, SchemaGroup
+from omnigraph.graph_groups import BranchGroup, MaintenanceGroup, SchemaGroup
 from omnigraph.handle.reads import Reads
 from omnigraph.handle.undoing import Undoing
 from omnigraph.handle.upkeep import Maintenance
