@@ -135,10 +135,12 @@ class FragmentIds:
         fragments: list[FragmentMetadata] = []
         for number in handle.fragment_ids():
             known = kept.get(number)
-            fragment = handle.get_fragment(number) if known is None else None
-            if known is None and fragment is None:
-                return
-            fragments.append(known if known is not None else fragment.metadata)
+            if known is None:
+                fragment = handle.get_fragment(number)
+                if fragment is None:
+                    return
+                known = fragment.metadata
+            fragments.append(known)
         self._keep_pieces(after, _pieces_of(fragments, _id_field(handle)))
 
     def kept(self) -> int:
