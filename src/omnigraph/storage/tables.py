@@ -286,6 +286,10 @@ class TableStore:
         """A new version with the content of an old one, right after `expected_head`."""
         return committing.restore(self.handles, target, expected_head, operation_id)
 
+    def stage_restore(self, table: TableVersion, version: int) -> StagedWrite:
+        """Stage the content of an older version of the same line; see `staging.stage_restore`."""
+        return staging.stage_restore(self.handles, table, version)
+
     def create_fork(self, table: TableVersion, name: str) -> TableVersion:
         """A new line that starts at this version."""
         return forks.create_fork(self.handles, table, name)

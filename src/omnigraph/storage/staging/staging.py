@@ -165,6 +165,16 @@ def delete_addresses(
     return thinner, emptied
 
 
+def stage_restore(handles: Handles, table: TableVersion, version: int) -> StagedWrite:
+    """Stage the content, and the columns, of an older version of the line. `TableNotFound` when that is gone.
+
+    Only to be committed inside the commit window with the branch's lease held: Lance accepts a restore while another
+    commit is under way, and that commit would vanish.
+    """
+    handles.private(table.at(version))
+    return staged(table, LanceOperation.Restore(version))
+
+
 def with_row_ids(fragments: list[FragmentMetadata], row_ids: Sequence[int]) -> list[FragmentMetadata]:
     """Give the first rows of freshly written fragments the stable row ids they had before; the rest get new ones."""
     start = 0
