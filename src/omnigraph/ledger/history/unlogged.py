@@ -8,6 +8,7 @@ process reads the log has these commits logged first; other processes find them 
 from __future__ import annotations
 
 import logging
+import random
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -83,8 +84,11 @@ class Unlogged:
                     return
 
     def _wait(self) -> None:
-        """For as long as the settings say, but no longer than the program runs."""
-        deadline = time.monotonic() + settings().commit_log_delay
+        """For about as long as the settings say, but no longer than the program runs.
+
+        Whoever logs first logs what other processes have published before too: they had better not all do so at once.
+        """
+        deadline = time.monotonic() + settings().commit_log_delay * random.uniform(0.5, 1.5)
         while (left := deadline - time.monotonic()) > 0 and threading.main_thread().is_alive():
             if self._closed.wait(min(left, _LONGEST_NAP)):
                 return
