@@ -4,6 +4,8 @@ python -m benchmarks [languages] [mutation] [writers] [load] [read] [merge] [und
                      [--out FILE]
 
 `scale` takes minutes and gigabytes of disk: it runs only when it is named.
+
+python -m benchmarks soak_writers [--minutes 10]   runs many writers for long and says whether all went well
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ ONLY_WHEN_NAMED = ("scale",)
 
 def main() -> None:
     """Run the suites that were named."""
+    if sys.argv[1:2] == ["soak_writers"]:
+        importlib.import_module("benchmarks.soak_writers").main(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     parser.add_argument(
         "suites", nargs="*", choices=[*SUITES, *ONLY_WHEN_NAMED, []], help="which to run; all but scale by default"

@@ -94,6 +94,10 @@ class Settings:
     commit_log_tail_rows: int = _from_environment(256, "OMNIGRAPH_COMMIT_LOG_TAIL_ROWS", _whole)
     """The log's last fragment is rewritten until it has this many rows, so that 10 000 commits are 40 fragments."""
 
+    commit_log_delay: float = _from_environment(0.2, "OMNIGRAPH_COMMIT_LOG_DELAY", parse_duration)
+    """Seconds that a small write to `main` may be acknowledged before it is in the commit log, so that those which come
+    close together are logged together; 0 logs each before it is acknowledged. The commit itself is durable at once."""
+
     commit_log_prune_every: int = _from_environment(32, "OMNIGRAPH_COMMIT_LOG_PRUNE_EVERY", _whole)
     """Old versions of the commit log are removed each time this many have piled up."""
 

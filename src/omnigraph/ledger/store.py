@@ -71,6 +71,17 @@ def open_store(uri: str | os.PathLike[str], *, read_only: bool = False) -> Graph
     Read-only writes not one byte and reads graphs of older versions as they are.
     """
     store = GraphStore(parse_root(uri), read_only=read_only)
+    try:
+        _enter(store)
+    except BaseException:
+        store.leases.close()
+        raise
+    return store
+
+
+def _enter(store: GraphStore) -> None:
+    """Bring an opened graph up to date, and recover it, unless it is only read."""
+    read_only = store.read_only
     stored = store.refs.read(MAIN)
     stamp = _stamp(store, known_to_exist=stored is not None)
     if stamp < CURRENT and not read_only:
@@ -84,7 +95,6 @@ def open_store(uri: str | os.PathLike[str], *, read_only: bool = False) -> Graph
         ensure_log(store)
         recover_all(store)
         _complete_main(store, main)
-    return store
 
 
 def _complete_main(store: GraphStore, main: BranchRef) -> None:

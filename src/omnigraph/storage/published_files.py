@@ -22,7 +22,7 @@ from omnigraph.config import settings
 from omnigraph.errors import StorageKind
 from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.lance_errors import FileDamaged, lance_errors
-from omnigraph.storage.objects.object_errors import storage_errors
+from omnigraph.storage.objects.object_errors import ObjectNotFound, storage_errors
 from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.staging.staged_files import line_directory, vector_of
 from omnigraph.storage.values import StagedWrite, TableVersion
@@ -69,6 +69,13 @@ class PublishedFiles:
             known = set(self.files(before)) if before is not None else set()
             new = [path for path in self.files(after) if path not in known]
         return {path: self._noted.pop(path, "") or self.checksum(path) for path in new}
+
+    def manifest(self, table: TableVersion) -> dict[str, str]:
+        """The checksum of a version's own manifest, which nothing that it publishes can hold; none when it is gone."""
+        try:
+            return {_manifest(table): self.checksum(_manifest(table))} if self.sums else {}
+        except ObjectNotFound:
+            return {}
 
     def landed(self, write: StagedWrite, after: TableVersion) -> None:
         """Take note of what a staged write of this process added when it was committed."""

@@ -138,6 +138,10 @@ class TableStore:
         """Stage new rows."""
         return staging.stage_append(self.handles, table, rows)
 
+    def stage_again(self, table: TableVersion, write: StagedWrite) -> StagedWrite:
+        """Stage the new rows of an append once more, on a later version."""
+        return staging.stage_again(self.handles, table, write)
+
     def stage_upsert(
         self, table: TableVersion, rows: pa.Table, *, key: str = ID_COLUMN, there: pa.Table | None = None
     ) -> StagedWrite:

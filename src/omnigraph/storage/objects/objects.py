@@ -35,6 +35,7 @@ from obstore.store import LocalStore, MemoryStore, S3Store
 from omnigraph.errors import StorageKind
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.storage.constants import OS_LOCK_DIRECTORY, STORE_RETRIES, STORE_RETRY_SECONDS
+from omnigraph.storage.objects.local_files import write_file
 from omnigraph.storage.objects.object_errors import LostPrecondition, ObjectExists, ObjectNotFound, storage_errors
 from omnigraph.storage.objects.os_locks import exclusive
 from omnigraph.storage.uri import Root, Scheme, clean_path
@@ -140,7 +141,7 @@ class ObjectStore:
                 raise self._lost(path) from missing
         self._called("put_if_match")
         with storage_errors("replacing", self._shown(path)), self._held_unchanged(path, token):
-            obstore.put(self._store(), path, data, mode="overwrite", use_multipart=False)
+            write_file(f"{self.root.path}/{path}", data, replace=True)
         return Token(_digest(data))
 
     def get(self, path: str) -> tuple[bytes, Token]:
@@ -331,7 +332,7 @@ class ObjectStore:
         with storage_errors("writing", self._shown(path)):
             if self._local:
                 with exclusive(self._lock_file(path)):
-                    obstore.put(self._store(), path, data, mode=mode, use_multipart=False)
+                    write_file(f"{self.root.path}/{path}", data, replace=mode == "overwrite")
                 return Token(_digest(data))
             return Token(str(obstore.put(self._store(), path, data, mode=mode, use_multipart=False)["e_tag"]))
 
