@@ -19,7 +19,8 @@ from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 
 from omnigraph import graph as sync
-from omnigraph.graph import Graph, Target
+from omnigraph.choices import Target
+from omnigraph.graph import Graph
 
 P = ParamSpec("P")
 R = TypeVar("R")
