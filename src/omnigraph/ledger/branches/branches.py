@@ -87,18 +87,15 @@ def _create(store: GraphParts, name: str, source: Snapshot, actor: str | None) -
 
 
 def _refuse_schema_change(store: GraphParts, source: Snapshot) -> None:
-    """No branch with another schema than `main`: nothing could be merged between them.
+    """No branch from a state of which a hard drop takes, or took, the history while the branch is being made.
 
-    A schema apply looks for branches while it holds its lock. So once the ref object is there, either the apply sees it
-    and refuses, or its lock or its new schema is seen here.
+    A hard drop looks for branches while it holds the lock of its schema apply. So once the ref object is there, either
+    the drop sees it and refuses, or its lock is seen here, or what it removed is missing here.
     """
     refuse_while_schema_is_applied(store, "branch create")
-    if store.manifest.read(store.branch(MAIN)).schema_digest != source.schema_digest:
-        raise Conflict(
-            f"branch create: the state at commit {source.head.graph_commit_id} has an older schema than `{MAIN}` has "
-            f"now, and could not be merged; start from a commit after the last schema apply",
-            graph_commit_id=source.head.graph_commit_id,
-        )
+    live = store.refs.get(source.branch.name)
+    if live is None or store.manifest.read(live).schema_digest != source.schema_digest:
+        refuse_removed(store, source, "branch create")
 
 
 def list_branches(store: GraphParts) -> list[BranchRef]:

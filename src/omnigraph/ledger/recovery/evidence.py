@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from omnigraph.ledger.manifest.manifest import ManifestState
 from omnigraph.ledger.parts import GraphParts
@@ -18,7 +19,7 @@ _RESTORE = "Restore"
 def gather_evidence(store: GraphParts, sidecar: Sidecar, current: ManifestState) -> list[TableEvidence]:
     """The state of every table of a sidecar, read afresh."""
     by_type = {pin.type_id: pin for pin in current.tables.values()}
-    return [_evidence(store, table, by_type.get(table.type_id)) for table in sidecar.tables]
+    return [_evidence(store, sidecar, table, by_type.get(table.type_id)) for table in sidecar.tables]
 
 
 def commits_above(
@@ -37,12 +38,16 @@ def line_of(pin: TablePin) -> TableVersion:
     return TableVersion(pin.location, pin.lance_branch, pin.version)
 
 
-def _evidence(store: GraphParts, table: SidecarTable, pin: TablePin | None) -> TableEvidence:
+def _evidence(store: GraphParts, sidecar: Sidecar, table: SidecarTable, pin: TablePin | None) -> TableEvidence:
     expected = TableVersion(table.location, table.lance_branch, table.expected_version)
     head = head_of_line(store, table)
     if head is None or head <= table.expected_version:
         return TableEvidence(table, pin, head, ())
-    return TableEvidence(table, pin, head, commits_above(store, expected, head, table.transactions))
+    landed = commits_above(store, expected, head, table.transactions)
+    # The commits of an older program carry no tag; the sidecar names them by the ids of their transactions.
+    named = set(table.transactions)
+    told = tuple(replace(c, operation_id=sidecar.operation_id) if c.transaction in named else c for c in landed)
+    return TableEvidence(table, pin, head, told)
 
 
 def head_of_line(store: GraphParts, table: SidecarTable) -> int | None:
