@@ -77,3 +77,4 @@ class MaintenanceGroup(Group):
         self.cleanup = graph.cleanup
         self.verify = graph.verify
         self.recoveries = graph.recoveries
+        self.relocate = graph.relocate

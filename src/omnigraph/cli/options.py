@@ -23,9 +23,7 @@ Actor = Annotated[
 ]
 Policy = Annotated[
     Path | None,
-    typer.Option(
-        "--policy", envvar="OMNIGRAPH_POLICY", help="A policy file: what it does not allow is refused."
-    ),
+    typer.Option("--policy", envvar="OMNIGRAPH_POLICY", help="A policy file: what it does not allow is refused."),
 ]
 Branch = Annotated[str, typer.Option("--branch", "-b", help="The branch to work on.")]
 Engine = Annotated[choices.Engine, typer.Option("--engine", help="What runs bulk work; auto decides by size.")]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from functools import cache
 from typing import Any
 
 from omnigraph.config import settings
@@ -59,7 +58,6 @@ class GraphParts:
         self.schemas = SchemaStore(self.objects)
         self.manifest = Manifest(self.tables)
         self.commits = CommitLog(self.tables)
-        self.tables.files.expected = cache(lambda: self.commits.files())
         self.sidecars = Sidecars(self.objects)
         self.publish_marks = PublishMarks(self.objects)
         self.audit = RecoveryAudit(self.tables)

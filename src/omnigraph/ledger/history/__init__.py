@@ -10,4 +10,5 @@ __all__ = [
     "log_rows",
     "publish_marks",
     "rebuild_log",
+    "recorded_files",
 ]
