@@ -90,6 +90,7 @@ class AsyncGraph:
         self.diff = _awaited(graph.diff)
         self.changes = _awaited(graph.changes)
         self.ensure_indices = _awaited(graph.ensure_indices)
+        self.relocate = _awaited(graph.relocate)
         self.optimize = _awaited(graph.optimize)
         self.repair = _awaited(graph.repair)
         self.cleanup = _awaited(graph.cleanup)

@@ -318,6 +318,10 @@ class TableStore:
         """Rows that are new or updated since a version in the past; see `changed_rows.changed_rows`."""
         return changed_rows.changed_rows(self.handles, table, since, columns, **options)
 
+    def forget_misplaced(self) -> None:
+        """Open anew what named another place: the files that said so have been rewritten."""
+        self.handles.forget_misplaced()
+
     def versions(self, location: str, branch: str | None = None) -> list[VersionInfo]:
         """The versions of a line that exist."""
         return table_history.versions(self.handles, location, branch)
