@@ -244,8 +244,9 @@ class Graph(Maintenance):
             from omnigraph.spark.query.run import run_query as run_on_spark
             from omnigraph.spark.session.session import spark_session
 
-            return run_on_spark(spark_session(), self._store, snapshot, compiled, values, provider=provider)
-        return run_query(
+            found = run_on_spark(spark_session(), self._store, snapshot, compiled, values, provider=provider)
+            return found.read_by(compiled.name, snapshot)
+        found = run_query(
             self._store,
             snapshot,
             self._store.catalog(snapshot.schema_digest),
@@ -256,6 +257,7 @@ class Graph(Maintenance):
             timeout=timeout,
             provider=provider,
         )
+        return found.read_by(compiled.name, snapshot)
 
     def explain(
         self,
@@ -327,6 +329,19 @@ class Graph(Maintenance):
         from omnigraph.read.export import export_graph
 
         return export_graph(self._store, str(path), **options)
+
+    def export_lines(
+        self,
+        *,
+        at: Target = None,
+        branch: str | None = None,
+        types: Sequence[str] | None = None,
+        actor: str | None = None,
+    ) -> Iterator[bytes]:
+        """What `export` writes as JSON lines, made as they are asked for. `types` are names or table keys."""
+        from omnigraph.read.export import export_lines
+
+        return export_lines(self._store, self._state("export", at, branch, actor, action=Action.EXPORT), types)
 
     def to_spark(
         self,
