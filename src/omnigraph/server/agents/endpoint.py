@@ -43,7 +43,9 @@ class AgentEndpoint:
         return GraphCall(request, served, self._state, actor)
 
     async def _with_tools(self, work: Callable[[AgentTools], Any]) -> Any:
-        call = self._call(self._server.request_context.request)
+        request = self._server.request_context.request
+        assert isinstance(request, Request)
+        call = self._call(request)
         tools = AgentTools(
             call.graph, call.served.queries, call.served.policy, call.actor, self._state.settings.query_seconds
         )

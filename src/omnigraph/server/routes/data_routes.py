@@ -15,7 +15,17 @@ from omnigraph.errors import BadRequest
 from omnigraph.policy.actions import Action
 from omnigraph.read.state.control import CancelToken
 from omnigraph.server.error_bodies import encoded
-from omnigraph.server.routes.graph_calls import JSON, LINES, Call, GraphCall, Need, graph_router, json_reply, replies
+from omnigraph.server.routes.graph_calls import (
+    JSON,
+    LINES,
+    Call,
+    GraphCall,
+    Need,
+    Responses,
+    graph_router,
+    json_reply,
+    replies,
+)
 from omnigraph.server.routes.reply_shapes import EntityReply, LoadReply, MutateReply, QueryReply
 from omnigraph.server.routes.request_bodies import ExportBody, LoadBody, MutateBody, OldQueryBody, QueryBody
 from omnigraph.server.routes.result_bytes import ARROW, arrow_pieces, json_pieces
@@ -31,14 +41,14 @@ Timeout = Annotated[
     str | None, Header(alias="Omnigraph-Timeout", description="Seconds that the read may take at most.")
 ]
 
-_ROWS = {
+_ROWS: Responses = {
     200: {
         "model": QueryReply,
         "description": "The rows, as JSON or, where `Accept` asks for it, as an Arrow stream.",
         "content": {ARROW: {"schema": {"type": "string", "format": "binary"}}},
     }
 }
-_LINES = {
+_LINES: Responses = {
     200: {"description": "JSON lines.", "content": {LINES: {"schema": {"type": "string"}}}},
 }
 _RECORDS = {"requestBody": {"required": True, "content": {LINES: {"schema": {"type": "string"}}}}}

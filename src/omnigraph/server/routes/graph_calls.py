@@ -26,6 +26,7 @@ T = TypeVar("T")
 
 JSON = "application/json"
 LINES = "application/x-ndjson"
+Responses = dict[int | str, dict[str, Any]]
 WHOLE = 1 << 18
 """Bytes from which on a response is sent in pieces."""
 
@@ -145,7 +146,7 @@ def graph_router() -> APIRouter:
     return APIRouter(prefix="/graphs/{graph_id}", responses={"default": {"model": ErrorReply}}, route_class=ExactRoute)
 
 
-def replies(model: Any) -> dict[int | str, dict[str, Any]]:
+def replies(model: Any) -> Responses:
     """What a route answers when all goes well."""
     return {200: {"model": model, "description": "done"}}
 

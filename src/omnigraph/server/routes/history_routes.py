@@ -16,7 +16,16 @@ from omnigraph.policy.actions import Action
 from omnigraph.read.state.control import CancelToken
 from omnigraph.server.error_bodies import encoded
 from omnigraph.server.routes.change_bytes import changes_document, event, feed_document
-from omnigraph.server.routes.graph_calls import JSON, Call, GraphCall, Need, graph_router, json_reply, replies
+from omnigraph.server.routes.graph_calls import (
+    JSON,
+    Call,
+    GraphCall,
+    Need,
+    Responses,
+    graph_router,
+    json_reply,
+    replies,
+)
 from omnigraph.server.routes.reply_shapes import ChangesReply, Commit, CommitsReply, FeedReply, SnapshotReply
 from omnigraph.server.routes.request_bodies import DiffBody
 from omnigraph.server.threads import HeldStream
@@ -34,7 +43,7 @@ BranchName = Annotated[str | None, Query(description="The branch; `main` by defa
 Kinds = Annotated[list[Literal["node", "edge"]] | None, Query()]
 Ops = Annotated[list[Literal["insert", "update", "delete"]] | None, Query()]
 
-_FEED = {
+_FEED: Responses = {
     200: {
         "model": FeedReply,
         "description": "A page of the feed; with `Accept: text/event-stream`, events that go on.",

@@ -6,13 +6,15 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from omnigraph.server.metrics import CONTENT_TYPE
-from omnigraph.server.routes.graph_calls import ServerState, json_reply, replies
+from omnigraph.server.routes.graph_calls import Responses, ServerState, json_reply, replies
 from omnigraph.server.routes.reply_shapes import ErrorReply, GraphsReply, HealthReply, ReloadReply
 from omnigraph.server.served import Quarantined
 
 router = APIRouter(responses={"default": {"model": ErrorReply}})
 
-_METRICS = {200: {"description": "Metrics for Prometheus.", "content": {"text/plain": {"schema": {"type": "string"}}}}}
+_METRICS: Responses = {
+    200: {"description": "Metrics for Prometheus.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+}
 
 
 @router.get("/healthz", responses=replies(HealthReply), summary="Whether the server runs")
