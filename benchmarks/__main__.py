@@ -1,6 +1,7 @@
 """`make bench`: runs what is asked for (everything by default) and writes one Markdown table.
 
-python -m benchmarks [languages] [mutation] [writers] [load] [read] [merge] [spark] [open] [large] [scale] [--out FILE]
+python -m benchmarks [languages] [mutation] [writers] [load] [read] [merge] [undo] [spark] [open] [large] [scale]
+                     [--out FILE]
 
 `scale` takes minutes and gigabytes of disk: it runs only when it is named.
 """
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.harness import Row, markdown
 
-SUITES = ("languages", "open", "mutation", "writers", "read", "merge", "load", "spark", "large")
+SUITES = ("languages", "open", "mutation", "writers", "read", "merge", "undo", "load", "spark", "large")
 ONLY_WHEN_NAMED = ("scale",)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from omnigraph import aio, errors
     from omnigraph.client.remote import RemoteGraph, connect
     from omnigraph.errors import OmniGraphError
-    from omnigraph.graph import Graph, init, open
+    from omnigraph.graph import Graph, copy, init, open
     from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot
     from omnigraph.merge.changes import EntityChange
     from omnigraph.merge.diff import Diff
@@ -46,6 +46,7 @@ __all__ = [
     "__version__",
     "aio",
     "connect",
+    "copy",
     "errors",
     "init",
     "open",
@@ -66,6 +67,7 @@ _HOMES = {
     "Result": "read.result.result",
     "Snapshot": "ledger.values",
     "connect": "client.remote",
+    "copy": "graph",
     "init": "graph",
     "open": "graph",
 }

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from omnigraph.choices import Engine, ExportFormat, Mode, Strategy, Time
+from omnigraph.choices import Engine, ExportFormat, Granularity, Mode, Strategy, Target, Time
 from omnigraph.engines import engine_for_load, engine_for_tables, row_placement
 from omnigraph.errors import BadRequest, OmniGraphError
 from omnigraph.forked import is_here, opened_here, refuse_in_child
 from omnigraph.graph_groups import BranchGroup, MaintenanceGroup, SchemaGroup
-from omnigraph.graph_maintenance import Maintenance
+from omnigraph.graph_undo import Undoing
 from omnigraph.policy.actions import Action
 from omnigraph.query.compiled import CacheKey, QueryCache
 from omnigraph.sources import gathered, named_in_errors, query_source, schema_source
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from io import BufferedReader
 
     from omnigraph.embed.provider import EmbeddingProvider
     from omnigraph.ledger.recovery.audit import RecoveryRecord
     from omnigraph.ledger.recovery.recover import RecoveryReport
     from omnigraph.ledger.store import GraphStore
     from omnigraph.ledger.values import BranchRef, GraphCommit, History, Snapshot
+    from omnigraph.maintain.copying.copy import CopyResult
     from omnigraph.merge.changes import EntityChange
     from omnigraph.merge.diff import Diff
     from omnigraph.merge.feed import Page
@@ -41,9 +43,6 @@ if TYPE_CHECKING:
     from omnigraph.schema.migration.migrate import MigrationPlan
     from omnigraph.write.results import LoadResult, MutationResult
     from omnigraph.write.schema.schema_apply import SchemaApplyResult
-
-Target = str | int | None
-"""Where to read: a branch, a commit id, a tag, a manifest version; None is the head of the handle's branch."""
 
 
 def init(uri: str | PathLike[str], *, schema: str | PathLike[str], actor: str | None = None) -> Graph:
@@ -91,6 +90,25 @@ def _installed(policy: Policy | Bundle | str | PathLike[str] | None) -> Policy |
     return as_policy(policy)
 
 
+def copy(
+    source: str | PathLike[str],
+    target: str | PathLike[str],
+    *,
+    branches: Collection[str] = (),
+    at: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> CopyResult:
+    """Copy a graph with its history to an empty place, on any store, while others go on writing to it.
+
+    With `branches`, only `main` and those; with `at`, only `main` as it was then. An interrupted copy is carried on by
+    the same call.
+    """
+    from omnigraph.maintain.copying.copy import copy as make_copy
+
+    opened_here()
+    return make_copy(_address(source), _address(target), branches=branches, at=at, progress=progress)
+
+
 def _address(uri: str | PathLike[str]) -> str:
     if not isinstance(uri, str | PathLike):
         raise BadRequest(f"a graph is named by a path or a URI, not by {type(uri).__name__}")
@@ -111,7 +129,7 @@ def _opened_again(
     return open(uri, read_only=read_only, branch=branch, actor=actor, combine=combine, policy=policy)
 
 
-class Graph(Maintenance):
+class Graph(Undoing):
     """An open graph, bound to a branch. Safe to share between threads; close it, or use it as a context manager.
 
     What it can do is also there in groups: `g.branches`, `g.tags`, `g.schema`, `g.maintenance`. Every method takes an
@@ -185,7 +203,8 @@ class Graph(Maintenance):
 
     @property
     def branches(self) -> BranchGroup:
-        """Everything about branches: `create`, `list`, `delete`, `merge`, `diff`, `sync`."""
+        """Everything about branches: `create`, `list`, `delete`, `merge`, `revert`, `restore`, `cherry_pick`, `diff`,
+        `sync`."""
         return BranchGroup(self)
 
     @property
@@ -233,6 +252,7 @@ class Graph(Maintenance):
         Parameters are given by `params`, or as keywords, unless one is called like an argument of this method. A query
         that is not done after `timeout` seconds stops with `QueryTimeout`.
         """
+        from omnigraph.embed.client import provider_of_the_environment
         from omnigraph.read.result.result import Result
         from omnigraph.read.run import run_query
 
@@ -240,11 +260,15 @@ class Graph(Maintenance):
         snapshot = self._state("query", at, branch, actor)
         own = {"name": name, "branch": branch, "at": at, "actor": actor, "memory_limit": memory_limit}
         compiled, values = self._compile_read("query", source, name, params, more, own, snapshot)
+        provider = provider if provider is not None else provider_of_the_environment()
         if engine_for_tables(engine, snapshot, compiled.reads) == "spark":
             from omnigraph.spark.query.run import run_query as run_on_spark
             from omnigraph.spark.session.session import spark_session
 
-            found = run_on_spark(spark_session(), self._store, snapshot, compiled, values, provider=provider)
+            session = spark_session()
+            found = run_on_spark(
+                session, self._store, snapshot, compiled, values, cancel=cancel, timeout=timeout, provider=provider
+            )
             return found.read_by(compiled.name, snapshot)
         found = run_query(
             self._store,
@@ -281,7 +305,7 @@ class Graph(Maintenance):
         return explain_query(self._store, snapshot, catalog, compiled, values, analyze=analyze)
 
     def snapshot(self, at: Target = None, *, branch: str | None = None, actor: str | None = None) -> Snapshot:
-        """The tables and versions that a branch, commit, tag or manifest version publishes."""
+        """The tables and versions that a branch, commit, tag, manifest version or time publishes."""
         return self._state("snapshot", at, branch, actor)
 
     def entity(
@@ -298,6 +322,42 @@ class Graph(Maintenance):
         if self._policy is not None:
             self._state("entity", at, branch, actor)
         return entity(self._store, type, id, at, branch or self._branch)
+
+    def read_blob(
+        self,
+        type: str,
+        id: Any,
+        property: str,
+        *,
+        at: Target = None,
+        branch: str | None = None,
+        start: int = 0,
+        end: int | None = None,
+        actor: str | None = None,
+    ) -> bytes:
+        """The bytes of a blob, or those from `start` up to `end`: only they are read."""
+        from omnigraph.read.entity_blobs import find_blob, read_range
+
+        if self._policy is not None:
+            self._state("blob", at, branch, actor)
+        return read_range(find_blob(self._store, type, id, property, at, branch or self._branch), start, end)
+
+    def open_blob(
+        self,
+        type: str,
+        id: Any,
+        property: str,
+        *,
+        at: Target = None,
+        branch: str | None = None,
+        actor: str | None = None,
+    ) -> BufferedReader:
+        """A blob as a file that can be read and sought in. It keeps what it was when it was opened."""
+        from omnigraph.read.entity_blobs import find_blob, opened
+
+        if self._policy is not None:
+            self._state("blob", at, branch, actor)
+        return opened(find_blob(self._store, type, id, property, at, branch or self._branch))
 
     def export(
         self,
@@ -453,26 +513,47 @@ class Graph(Maintenance):
         return self._store.schemas.get(self.snapshot(at, actor=actor).schema_digest)[0]
 
     def plan_schema(
-        self, source: str | PathLike[str], *, allow_data_loss: bool = False, actor: str | None = None
+        self,
+        source: str | PathLike[str],
+        *,
+        branch: str | None = None,
+        allow_data_loss: bool = False,
+        actor: str | None = None,
     ) -> MigrationPlan:
-        """The steps from the accepted schema to another one. Changes nothing."""
+        """The steps from the accepted schema of a branch to another one. Changes nothing."""
         from omnigraph.write.schema.schema_apply import plan_schema
 
         self._allow(Action.READ, actor, branch="main")
         desired = schema_source(source)
         with named_in_errors(desired.filename):
-            return plan_schema(self._store, desired.text, allow_data_loss=allow_data_loss)
+            return plan_schema(
+                self._store, desired.text, branch=branch or self._branch, allow_data_loss=allow_data_loss
+            )
 
     def apply_schema(
-        self, source: str | PathLike[str], *, allow_data_loss: bool = False, actor: str | None = None
+        self,
+        source: str | PathLike[str],
+        *,
+        branch: str | None = None,
+        allow_data_loss: bool = False,
+        actor: str | None = None,
     ) -> SchemaApplyResult:
-        """Make another schema the schema of the graph, in one commit with the tables that change."""
+        """Make another schema the schema of a branch, in one commit with the tables that change.
+
+        Other branches keep theirs until they are merged. `allow_data_loss` makes every drop hard: data goes at once.
+        """
         from omnigraph.write.schema.schema_apply import apply_schema
 
         self._allow(Action.SCHEMA_APPLY, actor, target="main")
         desired = schema_source(source)
         with named_in_errors(desired.filename):
-            return apply_schema(self._store, desired.text, allow_data_loss=allow_data_loss, actor=actor or self._actor)
+            return apply_schema(
+                self._store,
+                desired.text,
+                branch=branch or self._branch,
+                allow_data_loss=allow_data_loss,
+                actor=actor or self._actor,
+            )
 
     # --- history and branches --------------------------------------------------------------------------------------
 
@@ -481,9 +562,12 @@ class Graph(Maintenance):
         return self._state("head", None, branch, actor).head
 
     def commit(self, id: str, *, actor: str | None = None) -> GraphCommit:
-        """One commit by its id."""
+        """One commit by its id, or by any other target: the beginning of an id, a tag, a time."""
+        from omnigraph.ledger.branches.names import is_commit_id
         from omnigraph.ledger.snapshots import get_commit
 
+        if not is_commit_id(id):
+            return self._state("commit", id, None, actor).head
         with self._hidden_when_unread(actor, self._branch):
             found = get_commit(self._store, id)
         self._allow(Action.READ, actor, branch=found.branch)
@@ -528,12 +612,15 @@ class Graph(Maintenance):
         self._allow(Action.BRANCH_CREATE, actor, target=name)
         return create_branch(self._store, name, self._branch if from_ is None else from_, actor=actor or self._actor)
 
-    def branch_delete(self, name: str, *, actor: str | None = None) -> None:
-        """Delete a branch. Its name is free at once."""
+    def branch_delete(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
+        """Delete a branch. Its name is free at once.
+
+        One that other branches were made from needs `force`; they stay as they are.
+        """
         from omnigraph.ledger.branches.branches import delete_branch
 
         self._allow(Action.BRANCH_DELETE, actor, target=name)
-        delete_branch(self._store, name, bound_to=self._branch, actor=actor or self._actor)
+        delete_branch(self._store, name, bound_to=self._branch, force=force, actor=actor or self._actor)
 
     @contextmanager
     def branch(
@@ -559,6 +646,7 @@ class Graph(Maintenance):
         resolutions: Mapping[tuple[str, str], Any] | None = None,
         dry_run: bool = False,
         delete_source: bool = False,
+        granularity: Granularity | None = None,
         engine: Engine = "auto",
         actor: str | None = None,
     ) -> MergeResult:
@@ -566,7 +654,8 @@ class Graph(Maintenance):
 
         `strategy` (ours, theirs) settles rows that both sides changed; `resolutions` settles single rows, by (table
         key, id), with ours, theirs, a row, or None to delete it. What is left raises `MergeConflicts` and has no
-        effect. `dry_run` returns what would happen, conflicts included.
+        effect. With `granularity` property, changes of different properties of one row are both taken, and a strategy
+        is about the properties that collide. `dry_run` returns what would happen, conflicts included.
         """
         from omnigraph.merge.merge import merge
 
@@ -582,6 +671,7 @@ class Graph(Maintenance):
             resolutions=resolutions,
             dry_run=dry_run,
             delete_source=delete_source,
+            granularity=granularity,
             actor=actor or self._actor,
             placement=row_placement(engine, *states),
         )
@@ -616,7 +706,7 @@ class Graph(Maintenance):
     ) -> Page:
         """The change feed of a branch: one block per commit, and a cursor to go on from.
 
-        `since` is a cursor, a commit id, `beginning` or `now`.
+        `since` is a cursor, a commit, a tag, a time, `beginning` or `now`.
         """
         from omnigraph.merge.diff import DiffFilter
         from omnigraph.merge.feed import changes

@@ -25,6 +25,9 @@ class BranchGroup(Group):
         self.create = graph.branch_create
         self.delete = graph.branch_delete
         self.merge = graph.merge
+        self.revert = graph.revert
+        self.restore = graph.restore
+        self.cherry_pick = graph.cherry_pick
         self.diff = graph.diff
         self.sync = graph.sync_branch
 

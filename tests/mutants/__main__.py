@@ -1,14 +1,15 @@
 """`python -m tests.mutants`: change the product, run the tests, report what they did not notice.
 
-First record which tests call what: `python -m tests.mutants --record calls.jsonl`. Then `--calls calls.jsonl`. Without
-a recording the tests that lie beside a module are run, then those of the whole room, which takes long.
+First record which tests run which lines: `python -m tests.mutants --record calls.jsonl`. Then `--calls calls.jsonl`.
 """
 
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
+import py_compile
 import random
 import shutil
 import subprocess
@@ -18,22 +19,16 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.mutants import warm
+from tests.mutants.calls import ROOMS
 from tests.mutants.changes import Change, changes_of
 from tests.mutants.choosing import Recording
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = Path("src", "omnigraph")
-
-WIDER = {
-    "read": ["tests/read", "tests/differential"],
-    "merge": ["tests/merge", "tests/model"],
-    "ledger": ["tests/ledger", "tests/merge", "tests/model", "tests/write/test_concurrency.py", "tests/maintain"],
-}
-"""Where else a fault of a room should show, after the tests that lie beside the module."""
-
-
-QUICK_SECONDS = 12.0
-"""How long the first tests of a change may take together, by the recording."""
+TESTS = ("read", "merge", "ledger", "write", "maintain", "model/test_violations.py", "query", "surfaces")
+"""Where a fault of the three rooms should show. The random tests are left out: they find much, but take long."""
+WATCHED = "not spark and not s3 and not slow"
 
 
 @dataclass(frozen=True)
@@ -43,77 +38,80 @@ class Place:
     module: Path
     change: Change
 
-    @property
-    def room(self) -> str:
-        return self.module.relative_to(PACKAGE).parts[0]
+    def __str__(self) -> str:
+        return f"{self.module}, {self.change}"
 
-    def stages(self, recording: Recording | None) -> list[list[str]]:
-        """Tests to run, nearest first: each stage only if the one before noticed nothing."""
-        if recording is not None:
-            source = (ROOT / self.module).read_text(encoding="utf-8")
-            recorded = recording.stages(self.module, source, self.change.line, QUICK_SECONDS)
-            if recorded:
-                return recorded
-        beside = ROOT / "tests" / self.module.relative_to(PACKAGE).parent
-        own = beside / f"test_{self.module.stem}.py"
-        stages = [[str(own.relative_to(ROOT))]] if own.exists() else []
-        if beside.is_dir() and beside.name not in WIDER:
-            stages.append([str(beside.relative_to(ROOT))])
-        stages.append([path for path in WIDER[self.room] if (ROOT / path).exists()])
-        return stages
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of one change: the test that noticed it, or none, of so many that run the line."""
+
+    noticed_by: str | None
+    tests: int
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument("--rooms", nargs="+", default=sorted(WIDER), choices=sorted(WIDER))
+    parser.add_argument("--rooms", nargs="+", default=list(ROOMS), choices=ROOMS)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--part", default="0/1", help="K/N: every Nth change from the Kth on, for several runs")
-    parser.add_argument("--seconds", type=float, default=600, help="the most that the tests of one stage may take")
+    parser.add_argument("--first", type=float, default=6, help="seconds of the quickest tests, which are run first")
+    parser.add_argument("--most", type=float, default=60, help="seconds of all tests of one change, by the recording")
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after that long")
-    parser.add_argument("--out", type=Path, help="write one JSON line for each change here")
-    parser.add_argument("--record", type=Path, help="write down here which tests call what, and do nothing else")
+    parser.add_argument("--out", type=Path, help="write one JSON line for each change here, and skip those it has")
+    parser.add_argument("--record", type=Path, help="write down here which tests run what, and do nothing else")
+    parser.add_argument("--tests", nargs="+", default=[f"tests/{each}" for each in TESTS], help="what to record")
     parser.add_argument("--calls", type=Path, help="what `--record` wrote")
     given = parser.parse_args()
     if given.record:
-        return record(given.record, given.rooms)
-    recording = Recording(given.calls) if given.calls else None
+        return record(given.record, given.tests)
+    if not given.calls:
+        parser.error("--calls FILE is needed; `--record FILE` writes it")
+    recording = Recording(given.calls)
     part, parts = (int(number) for number in given.part.split("/"))
     places = chosen(given.rooms, given.count, given.seed)[part::parts]
+    done = {}
+    if given.out and given.out.exists():
+        lines = [json.loads(text) for text in given.out.read_text(encoding="utf-8").splitlines()]
+        done = {(line["module"], line["change"]): line["noticed_by"] for line in lines}
     until = time.monotonic() + given.minutes * 60
-    unnoticed, done = [], 0
+    warm.warm_up()
     with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
         copy = Path(directory, "src")
         shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
+        mode = py_compile.PycInvalidationMode.CHECKED_HASH  # a changed source is never taken for the one before
+        compileall.compile_dir(copy, quiet=2, invalidation_mode=mode)
         for place in places:
+            key = (str(place.module), str(place.change))
+            if key in done:
+                continue
             if time.monotonic() > until:
                 break
             started = time.monotonic()
-            noticed = noticed_by(place, copy, recording, given.seconds)
-            done += 1
-            if noticed is None:
-                unnoticed.append(place)
+            verdict = tried(place, copy, recording, given.first, given.most)
+            done[key] = verdict.noticed_by
             line = {
-                "module": str(place.module),
-                "change": str(place.change),
-                "noticed_by": noticed,
-                "seconds": round(time.monotonic() - started),
+                "module": key[0],
+                "change": key[1],
+                "noticed_by": verdict.noticed_by,
+                "tests": verdict.tests,
+                "seconds": round(time.monotonic() - started, 1),
             }
             print(json.dumps(line, ensure_ascii=False), flush=True)
             if given.out:
                 with given.out.open("a", encoding="utf-8") as out:
                     out.write(json.dumps(line, ensure_ascii=False) + "\n")
-    print(f"{done - len(unnoticed)} of {done} changes noticed")
-    for place in unnoticed:
-        print(f"  not noticed: {place.module}, {place.change}")
+    unnoticed = [key for key, noticed in done.items() if noticed is None]
+    print(f"{len(done) - len(unnoticed)} of {len(done)} changes noticed")
+    for module, change in unnoticed:
+        print(f"  not noticed: {module}, {change}")
     return 0 if not unnoticed else 1
 
 
-def record(path: Path, rooms: list[str]) -> int:
-    """Run the tests of the rooms once, watched."""
-    tests = [test for test in dict.fromkeys(test for room in rooms for test in WIDER[room]) if (ROOT / test).exists()]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutants.calls", "-m", "not spark", *tests]
-    path.unlink(missing_ok=True)
+def record(path: Path, tests: list[str]) -> int:
+    """Run tests once, watched; what they run is added to the file."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutants.calls", "-m", WATCHED, *tests]
     return subprocess.run(command, cwd=ROOT, env={**os.environ, "MUTANTS_CALLS": str(path.resolve())}).returncode
 
 
@@ -133,25 +131,25 @@ def chosen(rooms: list[str], count: int, seed: int) -> list[Place]:
     return places[:count]
 
 
-def noticed_by(place: Place, copy: Path, recording: Recording | None, seconds: float) -> str | None:
-    """Change the copy, run the tests stage by stage, put the copy back; the first stage that failed, if one did."""
+def tried(place: Place, copy: Path, recording: Recording, first: float, most: float) -> Verdict:
+    """Change the copy, run the tests that run the line, put the copy back."""
     target = copy / place.module.relative_to("src")
     before = target.read_text(encoding="utf-8")
+    stages = recording.stages(place.module, before, place.change.line, first, most)
     target.write_text(place.change.apply(before), encoding="utf-8")
+    number = 0
     try:
-        for stage in place.stages(recording):
-            command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not spark", "-p", "no:cacheprovider", *stage]
-            environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-            try:
-                ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=seconds)
-            except subprocess.TimeoutExpired:
-                return f"{stage[0]} and others did not end"
-            if ran.returncode not in (0, 5):
-                failed = [line for line in ran.stdout.decode().splitlines() if line.startswith(("FAILED", "ERROR"))]
-                return failed[0][:200] if failed else " ".join(stage)[:200]
+        for stage in stages:
+            number += len(stage)
+            outcome = warm.run(copy, ROOT, stage, 30 + 3 * most)
+            if outcome.code is None:
+                return Verdict(f"{stage[0]} and others did not end", number)
+            if outcome.code not in (0, 5):
+                failed = [line for line in outcome.output.splitlines() if line.startswith(("FAILED", "ERROR"))]
+                return Verdict((failed or [outcome.output[-200:]])[0][:200], number)
     finally:
         target.write_text(before, encoding="utf-8")
-    return None
+    return Verdict(None, number)
 
 
 if __name__ == "__main__":

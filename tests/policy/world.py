@@ -105,6 +105,8 @@ def operations(tmp: Path) -> list[Operation]:
         Operation("explain", read, lambda g, b, a: g.explain(READ, branch=b, actor=a)),
         Operation("snapshot", read, lambda g, b, a: g.snapshot(branch=b, actor=a)),
         Operation("entity", read, lambda g, b, a: g.entity("Person", "ada", branch=b, actor=a)),
+        Operation("read_blob", read, lambda g, b, a: g.read_blob("Person", "ada", "slug", branch=b, actor=a)),
+        Operation("open_blob", read, lambda g, b, a: g.open_blob("Person", "ada", "slug", at=b, actor=a)),
         Operation("catalog", read, lambda g, b, a: g.catalog(b, actor=a)),
         Operation("schema_source", read, lambda g, b, a: g.schema_source(b, actor=a)),
         Operation("head", read, lambda g, b, a: g.head(b, actor=a)),
@@ -122,6 +124,16 @@ def operations(tmp: Path) -> list[Operation]:
         Operation("export_lines", (("export", "branch"),), lambda g, b, a: list(g.export_lines(branch=b, actor=a))),
         Operation("mutate", (("change", "branch"),), lambda g, b, a: g.mutate(NO_CHANGE, branch=b, actor=a)),
         Operation("load", (("change", "branch"),), lambda g, b, a: g.load([ADA], mode="merge", branch=b, actor=a)),
+        Operation("revert", (("change", "branch"),), lambda g, b, a: g.revert(b, branch=b, dry_run=True, actor=a)),
+        Operation("restore", (("change", "branch"),), lambda g, b, a: g.restore(b, branch=b, dry_run=True, actor=a)),
+        Operation(
+            "restore of another branch",
+            (("change", "work"), ("read", "main")),
+            lambda g, b, a: g.restore("main", branch="work", dry_run=True, actor=a),
+        ),
+        Operation(
+            "cherry_pick", (("change", "branch"),), lambda g, b, a: g.cherry_pick(b, into=b, dry_run=True, actor=a)
+        ),
         Operation(
             "load on a new branch",
             (("change", "elsewhere"), ("branch_create", "elsewhere")),
@@ -138,6 +150,7 @@ def operations(tmp: Path) -> list[Operation]:
         Operation("repair", admin, lambda g, b, a: g.repair(actor=a)),
         Operation("cleanup", admin, lambda g, b, a: g.cleanup(keep_versions=10, actor=a)),
         Operation("verify", admin, lambda g, b, a: g.verify(actor=a)),
+        Operation("set_granularity", admin, lambda g, b, a: g.set_granularity(None, actor=a)),
         Operation("tag create", admin, lambda g, b, a: g.tags.create(fresh("tag"), b, actor=a)),
         Operation("tag delete", admin, delete_a_tag),
     ]

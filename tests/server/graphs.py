@@ -11,6 +11,7 @@ node Person {
     slug: String @key
     age: I32?
     born: Date?
+    photo: Blob?
 }
 node Company {
     slug: String @key

@@ -110,6 +110,12 @@ def test_the_same_calls_give_the_same_values(g: Any, tmp_path: Path) -> None:
     assert [change.op.value for change in page.blocks[1].changes] == ["insert"] * 4
     assert g.changes(since=page.cursor).blocks[0].commit.parent_commit_id == page.blocks[-1].commit.graph_commit_id
     assert g.query(ALL_PEOPLE, at=before.graph_commit_id).rows() == rows.rows()
+    assert g.query(ALL_PEOPLE, at=before.created).rows() == rows.rows()
+    # blobs
+    g.load([{"type": "Person", "data": {"slug": "pia", "photo": {"base64": "AAECAwQ="}}}], mode="append")
+    assert g.read_blob("Person", "pia", "photo") == b"\x00\x01\x02\x03\x04"
+    assert g.read_blob("Person", "pia", "photo", start=1, end=3) == b"\x01\x02"
+    assert (g.read_blob("Person", "pia", "photo", start=9), g.read_blob("Person", "pia", "photo", end=0)) == (b"", b"")
     # schema
     assert g.schema_source() == SCHEMA
     wider = SCHEMA + "node City { name: String @key }\n"

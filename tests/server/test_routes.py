@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import threading
 import time
@@ -191,6 +192,31 @@ def test_entities(http: httpx.Client) -> None:
     assert found == {"entity": {"@id": "ada", "slug": "ada", "age": 36, "born": "1815-12-10"}}
     assert http.get("/entity", params={"type": "Person", "id": "nobody"}).json() == {"entity": None}
     assert http.get("/entity", params={"type": "Nothing", "id": "x"}).status_code == 404
+
+
+def test_blobs(http: httpx.Client) -> None:
+    photo = bytes(range(256)) * 8192  # 2 MB
+    line = {"type": "Person", "data": {"slug": "pia", "photo": {"base64": base64.b64encode(photo).decode()}}}
+    post(http, "/load", {"data": [line], "mode": "append"})
+    place = {"type": "Person", "id": "pia", "property": "photo"}
+    whole = http.get("/blob", params={**place, "entity": "node"})
+    assert (whole.status_code, whole.content == photo) == (200, True)
+    tag = whole.headers["ETag"]
+    assert http.get("/blob", params=place, headers={"If-None-Match": f'"x", {tag}'}).status_code == 304
+    head = http.head("/blob", params=place)
+    assert (head.headers["ETag"], head.headers["Content-Length"], head.content) == (tag, str(len(photo)), b"")
+    for asked, start, stop in (("0-9", 0, 10), ("100-", 100, len(photo)), ("-5", len(photo) - 5, len(photo))):
+        part = http.get("/blob", params=place, headers={"Range": f"bytes={asked}"})
+        assert (part.status_code, part.content == photo[start:stop]) == (206, True)
+        assert part.headers["Content-Range"] == f"bytes {start}-{stop - 1}/{len(photo)}"
+    beyond = http.get("/blob", params=place, headers={"Range": f"bytes={len(photo)}-"})
+    assert (beyond.status_code, beyond.headers["Content-Range"]) == (416, f"bytes */{len(photo)}")
+    for wrong in ("bytes=-", "bytes=9-1", "lines=1-2", "bytes=1-2,3-4"):
+        assert http.get("/blob", params=place, headers={"Range": wrong}).status_code == 400
+    assert http.get("/blob", params={**place, "id": "ada"}).status_code == 404
+    assert http.get("/blob", params={**place, "property": "age"}).status_code == 400
+    post(http, "/mutate", insert("pim"))
+    assert http.head("/blob", params=place).headers["ETag"] != tag
 
 
 def test_stored_queries(http: httpx.Client) -> None:

@@ -38,7 +38,11 @@ Branch = Annotated[str, typer.Option("--branch", "-b", help="The branch to work 
 Engine = Annotated[choices.Engine, typer.Option("--engine", help="What runs bulk work; auto decides by size.")]
 At = Annotated[
     str | None,
-    typer.Option("--at", "--snapshot", help="Read an older state: a commit, a tag or a manifest version."),
+    typer.Option(
+        "--at",
+        "--snapshot",
+        help="Read an older state: a commit (or its beginning), a tag, a manifest version, a time.",
+    ),
 ]
 IfCommit = Annotated[
     str | None, typer.Option("--if-commit", help="Only if no data changed on the branch since this commit.")
@@ -47,7 +51,20 @@ Kinds = Annotated[list[str] | None, typer.Option("--kind", help="Only node or ed
 Types = Annotated[list[str] | None, typer.Option("--type", help="Only this type; may be repeated.")]
 Ops = Annotated[list[str] | None, typer.Option("--op", help="Only insert, update or delete; may be repeated.")]
 SchemaFile = Annotated[Path, typer.Option("--schema", "-s", help="The schema file (.pg); - is standard input.")]
-CommitId = Annotated[str, typer.Argument(help="The commit.")]
+CommitId = Annotated[str, typer.Argument(help="The commit: its id or the beginning of it, a tag, a time.")]
+CommitSpan = Annotated[str, typer.Argument(help="The commit, or a range a..b: the commits after a, up to b.")]
+MergeStrategy = Annotated[
+    choices.Strategy | None, typer.Option("--strategy", help="Which side wins where both sides changed a row.")
+]
+MergeGranularity = Annotated[
+    choices.Granularity | None,
+    typer.Option("--granularity", help="Whether two changes of one row collide, or only those of one property."),
+]
+Resolve = Annotated[
+    Path | None,
+    typer.Option("--resolve", help="A JSON file with answers for single rows; see the page on merging."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen and write nothing.")]
 Master = Annotated[
     str | None,
     typer.Option(

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
-from omnigraph.choices import Engine, Mode, Strategy, Time
+from omnigraph.choices import Engine, Granularity, Mode, Strategy, Target, Time
 from omnigraph.client.sent_records import sent
 from omnigraph.client.transport import ARROW, Transport
 from omnigraph.errors import BadRequest
-from omnigraph.graph import Graph, Target
+from omnigraph.graph import Graph
 from omnigraph.sources import gathered, named_in_errors, query_source, schema_source
 
 if TYPE_CHECKING:
@@ -111,10 +112,11 @@ class RemoteGraph:
             "name": name,
             "params": values,
             "branch": branch or self._branch,
-            "snapshot": at,
+            "snapshot": _state(at),
         }
         with named_in_errors(given.filename):
-            return self._rows("/query", body, timeout)
+            found: Result = self._rows("/query", body, timeout)
+            return found
 
     def invoke(
         self,
@@ -129,7 +131,7 @@ class RemoteGraph:
         """Call a stored query by its name."""
         from omnigraph.client.wire_values import mutation_result
 
-        body = {"params": {**(params or {}), **more}, "branch": branch or self._branch, "snapshot": at}
+        body = {"params": {**(params or {}), **more}, "branch": branch or self._branch, "snapshot": _state(at)}
         found = self._rows(f"/queries/{quote(name, safe='')}", body, timeout, or_json=True)
         return mutation_result(found) if isinstance(found, dict) else found
 
@@ -142,14 +144,36 @@ class RemoteGraph:
         """The tables and versions that a branch, commit, tag or manifest version publishes."""
         from omnigraph.client.wire_values import snapshot
 
-        found = self._transport.get("/snapshot", branch=branch or self._branch, snapshot=at)
+        found = self._transport.get("/snapshot", branch=branch or self._branch, snapshot=_state(at))
         return snapshot(found, self.commit(found["graph_commit_id"]))
 
     def entity(self, type: str, id: Any, at: Target = None, *, branch: str | None = None) -> dict[str, Any] | None:
         """One node or edge by its id, or None. Values are those of JSON."""
-        asked = {"type": type, "id": str(id), "branch": branch or self._branch, "snapshot": at}
+        asked = {"type": type, "id": str(id), "branch": branch or self._branch, "snapshot": _state(at)}
         found: dict[str, Any] | None = self._transport.get("/entity", **asked)["entity"]
         return found
+
+    def read_blob(
+        self,
+        type: str,
+        id: Any,
+        property: str,
+        *,
+        at: Target = None,
+        branch: str | None = None,
+        start: int = 0,
+        end: int | None = None,
+    ) -> bytes:
+        """The bytes of a blob, or those from `start` up to `end`: only they are sent."""
+        if start < 0 or (end is not None and end < start):
+            raise BadRequest(f"bytes {start} to {end} are no range: both count from 0, the end is not included")
+        if end == start:
+            return b""
+        asked = {"type": type, "id": str(id), "property": property, "branch": branch or self._branch}
+        headers = {"Range": f"bytes={start}-{'' if end is None else end - 1}"} if start or end is not None else {}
+        place = {**asked, "snapshot": _state(at)}
+        with self._transport.stream("GET", "/blob", params=place, headers=headers, beyond=True) as response:
+            return response.read() if response.status_code != 416 else b""
 
     def export(
         self,
@@ -195,7 +219,7 @@ class RemoteGraph:
         self, *, at: Target = None, branch: str | None = None, types: Sequence[str] | None = None
     ) -> Iterator[bytes]:
         """What `export` writes, line by line, as it comes."""
-        body = {"branch": branch or self._branch, "snapshot": at, "type_names": list(types) if types else None}
+        body = {"branch": branch or self._branch, "snapshot": _state(at), "type_names": list(types) if types else None}
         with self._transport.stream("POST", "/export", body=body) as response:
             held = b""
             for piece in response.iter_bytes():
@@ -252,7 +276,7 @@ class RemoteGraph:
 
     def schema_source(self, at: Target = None) -> str:
         """The schema text of a snapshot, as it was accepted."""
-        return str(self._transport.get("/schema", branch=self._branch, snapshot=at)["schema_source"])
+        return str(self._transport.get("/schema", branch=self._branch, snapshot=_state(at))["schema_source"])
 
     def catalog(self, at: Target = None) -> Catalog:
         """The schema of a snapshot, compiled here."""
@@ -321,7 +345,7 @@ class RemoteGraph:
         """Make a branch from another one (by default the handle's own), or from a commit or a tag."""
         from omnigraph.client.wire_values import branch
 
-        return branch(self._transport.post("/branches", {"name": name, "from": from_ or self._branch}))
+        return branch(self._transport.post("/branches", {"name": name, "from": _state(from_) or self._branch}))
 
     def branch_delete(self, name: str) -> None:
         """Delete a branch. Its name is free at once."""
@@ -345,6 +369,7 @@ class RemoteGraph:
         resolutions: Mapping[tuple[str, str], Any] | None = None,
         dry_run: bool = False,
         delete_source: bool = False,
+        granularity: Granularity | None = None,
         engine: Engine = "auto",
     ) -> MergeResult:
         """Merge one branch into another; what collides raises `MergeConflicts` and has no effect."""
@@ -360,6 +385,7 @@ class RemoteGraph:
             "resolutions": answers or None,
             "dry_run": dry_run,
             "delete_branch": delete_source,
+            "granularity": granularity,
         }
         return merge_result(self._transport.post("/branches/merge", body))
 
@@ -376,7 +402,7 @@ class RemoteGraph:
         """What differs between two targets: iterate for the changes, `summary()` for the counts."""
         from omnigraph.client.wire_values import diff
 
-        body = {"from": a or self._branch, "to": b or self._branch, **_filters(kinds, types, ops)}
+        body = {"from": _state(a) or self._branch, "to": _state(b) or self._branch, **_filters(kinds, types, ops)}
         return diff(self._transport.post("/diff", body))
 
     def changes(
@@ -433,7 +459,7 @@ class RemoteGraph:
                 return json.loads(content)
         found, head = result(pa.ipc.open_stream(content))
         found.query_name = head["query_name"]
-        found.told = head
+        found.told = dict(head)
         return found
 
 
@@ -453,6 +479,11 @@ class RemoteBranches:
         from omnigraph.client.wire_values import branch
 
         return [branch(found) for found in self._graph._transport.get("/branches")["branches"]]
+
+
+def _state(at: Target) -> str | int | None:
+    """What names a state, as JSON has it."""
+    return at.isoformat() if isinstance(at, datetime) else at
 
 
 def _condition(if_commit: str | None) -> dict[str, str]:

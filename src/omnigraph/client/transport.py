@@ -64,8 +64,9 @@ class Transport:
         params: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = 300,
+        beyond: bool = False,
     ) -> Iterator[httpx.Response]:
-        """A response that is read as it comes."""
+        """A response that is read as it comes. `beyond`: that a range lies behind the end is no error."""
         content = None if body is None else encoded(_given(body))
         sent = dict(headers or {}) if body is None else _json_headers(headers)
         try:
@@ -77,7 +78,7 @@ class Transport:
                 headers=sent,
                 timeout=httpx.Timeout(timeout, connect=10),
             ) as response:
-                if response.status_code >= 400:
+                if response.status_code >= 400 and not (beyond and response.status_code == 416):
                     response.read()
                     raise _refused(response)
                 yield response

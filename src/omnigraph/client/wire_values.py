@@ -14,6 +14,7 @@ from omnigraph.ledger.values import MAIN, BranchRef, CommitOperation, GraphCommi
 from omnigraph.merge.changes import EntityChange, Op, TypeCount
 from omnigraph.merge.decide.conflicts import ConflictKind, MergeConflict
 from omnigraph.merge.merge import MergeResult, Outcome
+from omnigraph.merge.undo.taken_back import TakenBack
 from omnigraph.query.ir import ResultColumn
 from omnigraph.read.result.result import Result
 from omnigraph.schema.migration.migrate import plan_from_json
@@ -124,8 +125,16 @@ def change(found: Json) -> EntityChange:
 def conflict(found: Json) -> MergeConflict:
     """A row that cannot be merged by itself."""
     kind = ConflictKind("".join(word.capitalize() for word in found["kind"].split("_")))
-    rows = {side: found.get(side) for side in ("base", "source", "target")}
-    return MergeConflict(found["table_key"], found["row_id"], kind, found["message"], **rows)
+    return MergeConflict(
+        found["table_key"],
+        found["row_id"],
+        kind,
+        found["message"],
+        base=found.get("base"),
+        source=found.get("source"),
+        target=found.get("target"),
+        properties=tuple(found.get("properties", ())),
+    )
 
 
 def merge_result(found: Json) -> MergeResult:
@@ -141,7 +150,8 @@ def merge_result(found: Json) -> MergeResult:
         found["source_deleted"],
         found["source_kept_because"],
         found["engine"],
-        tuple(change(one) for one in found.get("changes", ())),
+        reverted=tuple(TakenBack(one["graph_commit_id"], one["reverted_by"]) for one in found.get("reverted", ())),
+        changes=tuple(change(one) for one in found.get("changes", ())),
     )
 
 

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from omnigraph.choices import Target
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import Conflict, NotFound
 from omnigraph.ledger.branches.branches import by
 from omnigraph.ledger.branches.names import check_tag_name, refuse_system_name
 from omnigraph.ledger.branches.refs import TagRef
 from omnigraph.ledger.history.held_history import history_held, refuse_removed
-from omnigraph.ledger.snapshots import Target
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore

@@ -23,6 +23,7 @@ from omnigraph.server.error_bodies import error_response
 from omnigraph.server.gate import Gate
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.routes import (
+    blob_routes,
     branch_routes,
     data_routes,
     history_routes,
@@ -88,7 +89,7 @@ def bare_app(lifespan: Any = None) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
         redirect_slashes=False,
     )
-    for room in (server_routes, data_routes, schema_routes, branch_routes, history_routes, stored_routes):
+    for room in (server_routes, data_routes, schema_routes, branch_routes, history_routes, stored_routes, blob_routes):
         app.include_router(room.router)
     for kind in (OmniGraphError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, _answer)

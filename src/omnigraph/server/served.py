@@ -85,7 +85,7 @@ class ServedGraphs:
     def reload(self) -> None:
         """Read policies and stored queries again. What is broken now changes nothing and is told."""
         policy = self._server_policy()
-        fresh = {}
+        fresh: dict[str, Served | Quarantined] = {}
         for graph_id, found in self._found.items():
             if isinstance(found, Served):
                 fresh[graph_id] = self._with_rules(found.settings, found.graph)
@@ -158,9 +158,8 @@ class ServedGraphs:
             return Quarantined(settings, error.message)
 
     def _with_rules(self, settings: GraphSettings, graph: Graph) -> Served:
+        policy = only_reading() if self._authenticated else None
         if settings.policy is not None:
             policy = read_policy(settings.policy)
-        else:
-            policy = only_reading() if self._authenticated else None
         queries = read_registry(settings.queries, graph.under(None).catalog())
         return Served(settings, graph.under(policy), policy, queries)

@@ -10,16 +10,25 @@ import pytest
 import omnigraph as og
 
 SCHEMA = """
-node Person { name: String @key  n: U32?  r: I32? }
-node Team { name: String @key }
+interface Named { name: String }
+node Person implements Named { name: String @key  n: U32?  r: I32? }
+node Team implements Named { name: String @key }
+node Day { on: DateTime @key }
+node Seat { row: String  number: I64  @key(row, number)  free: Bool? }
 edge Knows: Person -> Person
 edge MemberOf: Person -> Team
 edge Likes: Person -> Team
+edge Next: Day -> Day
 """
 ROWS = [
     {"type": "Person", "data": {"name": "b", "n": 2, "r": 5}},
     {"type": "Person", "data": {"name": "c"}},
+    {"type": "Team", "data": {"name": "t"}},
     {"edge": "Knows", "from": "b", "to": "c"},
+    {"type": "Day", "data": {"on": "2026-01-02T00:00:00Z"}},
+    {"type": "Day", "data": {"on": "2026-01-03T00:00:00Z"}},
+    {"type": "Seat", "data": {"row": "a", "number": 7}},
+    {"edge": "Next", "from": "2026-01-02T00:00:00Z", "to": "2026-01-03T00:00:00Z"},
 ]
 
 
@@ -56,6 +65,23 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[og.Graph]:
         ),
         # `case` behind a comparison.
         ("match { $a: Person  $a.r < case { when $a.n = 2 then 6 else 0 } } return { $a.name }", [("b",)]),
+        # A variable of an interface that is one of its types inside a block.
+        ("match { $x: Named  exists { $x: Person  $x.r > 3 } } return { $x.name }", [("b",)]),
+        ("match { $x: Named  not { $x: Person  $x.r > 3 } } return { $x.name }", [("c",), ("t",)]),
+        (
+            "match { $x: Named  either { $x: Team } or { $x: Person  $x.r = 5 } } return { $x.name, $x.@type as t }",
+            [("b", "Person"), ("t", "Team")],
+        ),
+        (
+            "match { $x: Named  optional { $x: Person  $x knows $y } } return { $x.name, $y.name }",
+            [("b", "c"), ("c", None), ("t", None)],
+        ),
+        ("match { $x: Named  exists { $x: Person  exists { $x.r > 3 } } } return { $x.name }", [("b",)]),
+        (
+            "match { $x: Named  $y: Team  optional { $x: Person  $x.r > 3 or $y.name = $x.name  $x knows $z } } "
+            "return { $x.name, $z.name }",
+            [("b", "c"), ("c", None), ("t", None)],
+        ),
         # Nothing at all to look at.
         ("match { $a: Person  not { $a memberOf $m  $m.name != $a.name } } return { $a.name }", [("b",), ("c",)]),
     ],
@@ -63,3 +89,49 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[og.Graph]:
 def test_the_answer_is_right(graph: og.Graph, body: str, expected: list[tuple[object, ...]]) -> None:
     found = graph.query(f"query q() {{ {body} }}")
     assert [tuple(row.values()) for row in found.rows()] == expected
+
+
+SECOND, THIRD = "2026-01-02T01:00+01:00", "2026-01-03T01:00+01:00"
+"""Days in another spelling than their ids have."""
+
+
+@pytest.mark.parametrize(
+    ("header", "body", "values", "expected"),
+    [
+        # An id may be given in any spelling of the key that it is made of, also as a parameter.
+        ("$d: String", "match { $a: Day  $a.@id = $d } return { $a.on }", {"d": SECOND}, 1),
+        ("$d: String", "match { $a: Day  $d = $a.@id } return { $a.on }", {"d": " 2026-01-02T00:00:00Z"}, 0),
+        ("$d: String", "match { $a: Day  $a.@id != $d } return { $a.on }", {"d": SECOND}, 1),
+        ("$d: String?", "match { $a: Day  $a.@id = $d } return { $a.on }", {}, 0),
+        ("$d: [String]", "match { $a: Day  $a.@id in $d } return { $a.on }", {"d": [SECOND, "x"]}, 1),
+        (
+            "$d: [String]",
+            "match { $a: Day  $d contains $a.@id } return { $a.on }",
+            {"d": [SECOND, "x"]},
+            1,
+        ),
+        ("$d: String", "match { $a: Day  $a.@id in [$d] } return { $a.on }", {"d": SECOND}, 1),
+        ("$s: String", "match { $a: Seat  $a.@id = $s } return { $a.row }", {"s": '[ "a",  7 ]'}, 1),
+        ("$s: [String]", "match { $a: Seat  $a.@id in $s } return { $a.row }", {"s": ['["a", "7"]']}, 1),
+        ("$d: String", "match { $a $e:next $b  $e.@src = $d } return { $b.on }", {"d": SECOND}, 1),
+        ("$d: String", "match { $a $e:next $b  $e.@dst = $d } return { $b.on }", {"d": SECOND}, 0),
+        (
+            "$d: [String]",
+            "match { $a $e:next $b  $e.@dst in $d } return { $b.on }",
+            {"d": [THIRD]},
+            1,
+        ),
+        ("$d: String", "match { $a next[@src = $d] $b } return { $b.on }", {"d": SECOND}, 1),
+        (
+            "$d: String",
+            'match { $a: Day  $a.@id = $d or $a.@id = "2026-01-02T00:00Z" } return { $a.on }',
+            {"d": THIRD},
+            2,
+        ),
+        ("$d: String", "match { $a: Person  $a.name = $d } return { $a.name }", {"d": SECOND}, 0),
+    ],
+)
+def test_an_id_is_found_in_any_spelling(
+    graph: og.Graph, header: str, body: str, values: dict[str, object], expected: int
+) -> None:
+    assert len(graph.query(f"query q({header}) {{ {body} }}", params=values).rows()) == expected

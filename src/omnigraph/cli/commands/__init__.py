@@ -1,6 +1,7 @@
 """The commands of the `omnigraph` program, one module for each group that a user thinks of together."""
 
 __all__ = [
+    "blob",
     "branches",
     "commits",
     "data",
@@ -11,4 +12,5 @@ __all__ = [
     "schemas",
     "servers",
     "stored_queries",
+    "undo",
 ]

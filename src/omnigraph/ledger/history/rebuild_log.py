@@ -9,7 +9,7 @@ taken over too. The damaged log is set aside first. What is lost all the same is
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import orjson
@@ -20,7 +20,16 @@ from omnigraph.config import settings
 from omnigraph.errors import OmniGraphError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.history.dag import CommitGraph
-from omnigraph.ledger.history.log_rows import ID, LOG, SCHEMA, LogDamaged, LogEntry, commit_of_row, row_of
+from omnigraph.ledger.history.log_rows import (
+    ID,
+    LOG,
+    SCHEMA,
+    LogDamaged,
+    LogEntry,
+    commit_of_row,
+    in_todays_columns,
+    row_of,
+)
 from omnigraph.ledger.manifest.manifest_rows import MANIFEST, files_of
 from omnigraph.ledger.manifest.pins import Pins, decode_files, decode_pins
 from omnigraph.ledger.parts import GraphParts
@@ -91,6 +100,13 @@ def lost_commits(store: GraphParts) -> frozenset[str]:
         return frozenset()
 
 
+def note_lost(store: GraphParts, commit_ids: Iterable[str]) -> None:
+    """Remember commits that others name as parents and that nobody has any more."""
+    lost = frozenset(commit_ids)
+    if lost:
+        store.objects.put(LOST, orjson.dumps(sorted(lost_commits(store) | lost)))
+
+
 def _rebuild(store: GraphParts) -> RebuiltLog:
     salvaged = _salvage(store)
     published = dict(_published(store))
@@ -106,8 +122,7 @@ def _rebuild(store: GraphParts) -> RebuiltLog:
     failpoint("rebuild_log.read")
     aside = _set_aside(store)
     failpoint("rebuild_log.set_aside")
-    if lost:
-        store.objects.put(LOST, orjson.dumps(sorted(lost_commits(store) | set(lost))))
+    note_lost(store, lost)
     depths: dict[str, int | None] = {}
     rows = []
     for commit in ordered:
@@ -192,7 +207,8 @@ def _take_fragments(store: GraphParts, table: TableVersion, rows: dict[str, dict
     whole = True
     for fragment in fragments:
         try:
-            for row in store.tables.scan_table(table, fragments=[fragment.id]).cast(SCHEMA).to_pylist():
+            found = store.tables.scan_table(table, fragments=[fragment.id])
+            for row in in_todays_columns(found, SCHEMA.names).cast(SCHEMA).to_pylist():
                 commit_of_row(row)
                 rows.setdefault(row[ID], row)
         except (OmniGraphError, pa.ArrowException, ValueError, TypeError, KeyError):

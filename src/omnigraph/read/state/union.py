@@ -68,10 +68,10 @@ class UnionSpace:
         names = pa.array([table_key.split(":", 1)[1] for table_key in self.tables], pa.string())
         return names.take(pa.array(codes % len(self.spaces)))
 
-    def by_table(self, codes: Codes, fetch: Callable[[str, Codes], pa.Array]) -> pa.Array:
+    def by_table(self, codes: Codes, fetch: Callable[[str, Codes], list[pa.Array]]) -> list[pa.Array]:
         """What is fetched from each table for its entities, put together in the order of the codes."""
         tables = dict(zip(map(id, self.spaces), self.tables, strict=True))
-        return self._gathered(codes, lambda space, part: [fetch(tables[id(space)], part)])[0]
+        return self._gathered(codes, lambda space, part: fetch(tables[id(space)], part))
 
     def _gathered(self, codes: Codes, fetch: Callable[[Space, Codes], list[pa.Array]]) -> list[pa.Array]:
         """Columns of all tables, put together in the order of the codes."""

@@ -65,6 +65,7 @@ async def merge(call: Call, body: MergeBody) -> Response:
             resolutions=answers or None,
             dry_run=body.dry_run,
             delete_source=body.delete_branch,
+            granularity=body.granularity,
             actor=call.actor,
         )
 

@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from omnigraph.errors import BadRequest
+from omnigraph.merge.plain import plain_row
 from omnigraph.policy.actions import Action
 from omnigraph.read.state.control import CancelToken
 from omnigraph.server.error_bodies import encoded
@@ -130,7 +131,7 @@ async def entity(
 
     def work(_: CancelToken) -> bytes:
         found = call.graph.entity(type, id, snapshot, branch=branch, actor=call.actor)
-        return encoded({"entity": found})
+        return encoded({"entity": plain_row(found) if found is not None else None})
 
     return json_reply(await call.read(work, _read_need(branch, snapshot)))
 

@@ -101,6 +101,7 @@ class MergeBody(Body):
     )
     dry_run: bool = False
     delete_branch: bool = False
+    granularity: Literal["row", "property"] | None = None
 
 
 class DiffBody(Body):
