@@ -107,7 +107,7 @@ def serve(settings: ServerSettings) -> int:
             "omnigraph.server.app:app_of_this_process",
             factory=True,
             workers=settings.workers,
-            timeout_worker_healthcheck=120,
+            timeout_worker_healthcheck=15,
             **options,
         )
         socket = config.bind_socket()
