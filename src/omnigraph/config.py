@@ -176,6 +176,7 @@ OTHER_VARIABLES: Final[Mapping[str, str]] = {
     "OMNIGRAPH_SERVER": "The server of a command that names no graph, as `--server` would name it.",
     "OMNIGRAPH_PROFILE": "The profile of a command, as `--profile` would name it.",
     "OMNIGRAPH_TOKEN_<SERVER>": "The token for a server of the configuration, its name in capitals.",
+    "OMNIGRAPH_TOKEN": "The token for a server that is named by a URL which the configuration does not have.",
     "OMNIGRAPH_SERVER_BEARER_TOKENS_FILE": "Of a server: a file with `{actor: token}`, JSON.",
     "OMNIGRAPH_SERVER_BEARER_TOKENS_JSON": "Of a server: the same, in the variable itself.",
     "OMNIGRAPH_SERVER_BEARER_TOKEN": "Of a server: one token, of the actor `default`.",
