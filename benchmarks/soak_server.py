@@ -2,7 +2,7 @@
 
 python -m benchmarks.soak_server [--minutes 10] [--clients 200] [--workers 1]
 
-Exits with 1 when an acknowledged write is lost, when there was a 500, or when memory went on growing in the second half.
+Exits with 1 when an acknowledged write is lost, when there was a 500, or when memory went on growing to the end.
 """
 
 from __future__ import annotations
