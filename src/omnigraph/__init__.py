@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from omnigraph import aio, errors
-    from omnigraph.client.remote import RemoteGraph, connect
+    from omnigraph.client.remote_graph import RemoteGraph, connect
     from omnigraph.errors import OmniGraphError
     from omnigraph.graph import Graph, copy, init, open
     from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot
@@ -63,10 +63,10 @@ _HOMES = {
     "MergeResult": "merge.merge",
     "MutationResult": "write.results",
     "OmniGraphError": "errors",
-    "RemoteGraph": "client.remote",
+    "RemoteGraph": "client.remote_graph",
     "Result": "read.result.result",
     "Snapshot": "ledger.values",
-    "connect": "client.remote",
+    "connect": "client.remote_graph",
     "copy": "graph",
     "init": "graph",
     "open": "graph",

@@ -23,7 +23,7 @@ from omnigraph.choices import Target
 from omnigraph.graph import Graph
 
 if TYPE_CHECKING:
-    from omnigraph.client.remote import RemoteGraph
+    from omnigraph.client.remote_graph import RemoteGraph
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -43,7 +43,7 @@ async def open(  # noqa: A001 - `og.aio.open` is how it reads
 
 async def connect(url: str, *, token: str | None = None, graph: str | None = None) -> AsyncRemoteGraph:
     """A graph of a server, as `og.connect` gives it."""
-    from omnigraph.client.remote import connect as connect_now
+    from omnigraph.client.remote_graph import connect as connect_now
 
     return AsyncRemoteGraph(connect_now(url, token=token, graph=graph))
 
