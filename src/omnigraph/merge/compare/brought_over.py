@@ -33,7 +33,8 @@ def brought_over(rows: pa.Table, stored: GraphType, wanted: GraphType) -> pa.Tab
         if old is None:
             columns[property_.column] = pa.repeat(default_scalar(property_, type_), rows.num_rows)
         elif is_blob(property_.type) and old.column not in rows.column_names:
-            continue  # Read without its blobs.
+            # The caller wants no blobs.
+            continue
         elif old.type == property_.type or is_blob(property_.type):
             columns[property_.column] = rows[old.column]
         else:

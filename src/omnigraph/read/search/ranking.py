@@ -68,11 +68,11 @@ def _index_for(run: Run, match: ir.TextMatch, table_key: str, codes: Codes) -> t
     """An index that has the texts of these entities, and where they are in it."""
     space = run.space(table_key)
     rows = space.rows(codes)
-    key = (run.reader.state(table_key), match.property)
+    key = (run.reader.state(table_key), ir.searched_column(match))
     many = len(codes) * WHOLE_INDEX_SHARE >= run.reader.row_count(table_key)
     if rows is not None and (many or run.caches.texts.peek(key) is not None):
-        return text_index_of(run, table_key, match.property), rows
-    texts = space.columns(codes, [match.property])[0]
+        return text_index_of(run, table_key, ir.searched_column(match)), rows
+    texts = space.columns(codes, [ir.searched_column(match)])[0]
     return index_texts([texts]), np.arange(len(codes), dtype=np.int64)
 
 
@@ -85,7 +85,7 @@ def text_index_of(run: Run, table_key: str, name: str) -> TextIndex:
 
 def _lengths_of(run: Run, ranking: ir.Nearest) -> npt.NDArray[np.float64]:
     """The length of every vector of a column, kept between queries."""
-    table_key, name = ranking.table_key, ranking.property
+    table_key, name = ranking.table_key, ir.searched_column(ranking)
     key = (run.reader.state(table_key), name)
     column = run.caches.column(run.reader, table_key, name)
     found: npt.NDArray[np.float64] = run.caches.lengths.get(key, lambda: lengths(column))
@@ -141,7 +141,7 @@ def _table_scores(run: Run, ranking: ir.Nearest | ir.Bm25, codes: Codes) -> npt.
     if query is None:
         return np.full(len(codes), np.nan)
     assert rows is not None, "a table that is ranked by its texts is numbered as a whole"
-    index = text_index_of(run, ranking.table_key, ranking.property)
+    index = text_index_of(run, ranking.table_key, ir.searched_column(ranking))
     return index.bm25(query_tokens(query))[rows]
 
 
@@ -150,11 +150,11 @@ def _distances(run: Run, ranking: ir.Nearest, codes: Codes, vector: npt.NDArray[
     space = run.space(ranking.table_key)
     rows = space.rows(codes)
     many = len(codes) * WHOLE_INDEX_SHARE >= run.reader.row_count(ranking.table_key)
-    if rows is None or not many or run.caches.has_room_for(run.reader, ranking.table_key, ranking.property):
-        column = space.columns(codes, [ranking.property])[0]
+    if rows is None or not many or run.caches.has_room_for(run.reader, ranking.table_key, ir.searched_column(ranking)):
+        column = space.columns(codes, [ir.searched_column(ranking)])[0]
         return cosine_distances(column, vector).astype(np.float64)
     parts = []
-    for batch in run.reader.batches(ranking.table_key, [ranking.property]):
+    for batch in run.reader.batches(ranking.table_key, [ir.searched_column(ranking)]):
         run.stop.check()
         parts.append(cosine_distances(batch.column(0), vector))
     return np.concatenate(parts).astype(np.float64)[rows]
@@ -169,7 +169,7 @@ def _nearest_candidates(run: Run, frame: Frame, ranking: ir.Nearest, top: int) -
     space = run.space(ranking.table_key)
     distinct, inverse = distinct_codes(frame.bindings[ranking.var])
     rows = space.rows(distinct)
-    cached = run.caches.cached_column(run.reader.state(ranking.table_key), ranking.property)
+    cached = run.caches.cached_column(run.reader.state(ranking.table_key), ir.searched_column(ranking))
     if vector is None or rows is None or cached is None or len(distinct) <= 4 * top or top == 0:
         return frame
     sizes = _lengths_of(run, ranking)

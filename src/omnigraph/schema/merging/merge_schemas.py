@@ -119,21 +119,17 @@ def _dropped(base: Facts, source: Facts, target: Facts) -> dict[Thing, bool]:
             found[thing] = len(gone) == 1 and _parts(base, thing) != _parts(kept, thing)
     # What belongs to a type goes with it, and counts for it.
     types = {thing[1] for thing in found if thing[0] == "type"}
-    return {thing: changed for thing, changed in found.items() if thing[0] != "property" or thing[1] not in types} | {
-        thing: False
-        for side in (base, source, target)
-        for thing, _ in side
-        if thing[0] == "property" and thing[1] in types
-    }
+    owned = {thing for side in (base, source, target) for thing, _ in side if thing[0] == "property"}
+    return found | {thing: False for thing in owned if thing[1] in types}
 
 
 def _parts(facts: Facts, thing: Thing) -> dict[Fact, str]:
     """What is said about a thing, and for a type about its properties."""
-    owned = (lambda other: other == thing or other[:2] == ("property", thing[1])) if thing[0] == "type" else None
+    owner = thing[1] if thing[0] == "type" else None
     return {
         fact: repr(value)
         for fact, value in facts.items()
-        if (owned(fact[0]) if owned is not None else fact[0] == thing)
+        if fact[0] == thing or (owner is not None and fact[0][:2] == ("property", owner))
     }
 
 
@@ -162,10 +158,8 @@ def _compiled(catalog: Catalog, target: tuple[str, Catalog]) -> MergedSchema:
     try:
         compiled = compile_schema(text, previous=catalog, filename="<merged>")
     except SchemaError as error:
-        first = error.diagnostics[0]
-        return MergedSchema(
-            target[1], target[0], (SchemaClash("schema", f"together they break a rule: {first.message}"),)
-        )
+        clash = SchemaClash("schema", f"together they break a rule: {error.diagnostics[0].message}")
+        return MergedSchema(target[1], target[0], (clash,))
     if compiled != catalog:
         different = sorted(
             {one.table_key for one in compiled.types() if catalog.table(one.table_key) != one} or {"schema"}
@@ -187,9 +181,8 @@ class _Names:
         thing, about = fact
         if about == THERE:
             gone, kept = ("source", "target") if (thing, THERE) not in self._source else ("target", "source")
-            return SchemaClash(
-                self._key(thing), f"{self._title(thing)} is dropped on the {gone} and changed on the {kept}"
-            )
+            message = f"{self._title(thing)} is dropped on the {gone} and changed on the {kept}"
+            return SchemaClash(self._key(thing), message)
         what = _WORDS.get(str(about[0]), "something")
         shown = f"{self._shown(about, theirs)} on the source, {self._shown(about, ours)} on the target"
         return SchemaClash(self._key(thing), f"{what} of {self._title(thing)} was changed on both sides: {shown}")
@@ -216,8 +209,6 @@ class _Names:
             place = (kind, name.lower() if kind == "edge" else name) if thing[0] == "type" else (thing[1], name.lower())
             first = seen.setdefault(place, thing)
             if first != thing:
-                owner = "" if thing[0] == "type" else f"`{self._all['type', thing[1]][0]}`"
-                del owner
                 message = f"both sides have their own {self._title(thing)}: rename or drop one of the two"
                 yield SchemaClash(self._key(thing), message)
 

@@ -8,36 +8,19 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.choices import Engine
 from omnigraph.engines import maintenance_workers
 from omnigraph.errors import BadRequest
+from omnigraph.handle.held import Held
 from omnigraph.policy.actions import Action
 
 if TYPE_CHECKING:
-    from omnigraph.ledger.store import GraphStore
     from omnigraph.maintain.cleanup import CleanupResult
     from omnigraph.maintain.optimize.optimize import MaintenanceResult
     from omnigraph.maintain.repair import RepairReport
     from omnigraph.maintain.tags import Tags
     from omnigraph.maintain.verify import VerifyReport
-    from omnigraph.policy.decide_access import Policy
 
 
-class Maintenance:
+class Maintenance(Held):
     """Maintenance of an open graph; `Graph` is one."""
-
-    if TYPE_CHECKING:
-
-        @property
-        def _store(self) -> GraphStore: ...
-
-    _branch: str
-    _actor: str | None
-    _policy: Policy | None
-
-    def _allow(
-        self, action: Action, actor: str | None, *, branch: str | None = None, target: str | None = None
-    ) -> None:
-        """`PolicyDenied` unless the policy of this handle, if it has one, allows it to this actor."""
-        if self._policy is not None:
-            self._policy.require(actor or self._actor, action, branch=branch, target=target)
 
     def ensure_indices(
         self, branch: str | None = None, *, engine: Engine = "auto", actor: str | None = None
