@@ -121,6 +121,7 @@ def operations(tmp: Path) -> list[Operation]:
         Operation("tags", (("read", "main"),), lambda g, b, a: g.tags.list(actor=a)),
         Operation("sync_branch", (("read", "main"),), lambda g, b, a: g.sync_branch("main", actor=a)),
         Operation("export", (("export", "branch"),), lambda g, b, a: g.export(tmp / fresh("out"), branch=b, actor=a)),
+        Operation("export_lines", (("export", "branch"),), lambda g, b, a: list(g.export_lines(branch=b, actor=a))),
         Operation("mutate", (("change", "branch"),), lambda g, b, a: g.mutate(NO_CHANGE, branch=b, actor=a)),
         Operation("load", (("change", "branch"),), lambda g, b, a: g.load([ADA], mode="merge", branch=b, actor=a)),
         Operation("revert", (("change", "branch"),), lambda g, b, a: g.revert(b, branch=b, dry_run=True, actor=a)),

@@ -204,7 +204,7 @@ def salvage(
 
     call.require_admin()
     out = call.out
-    report = take_out(call.uri, to, at=commit or (), branches=branch or ())
+    report = take_out(call.store_uri, to, at=commit or (), branches=branch or ())
     if out.json:
         out.document(report.to_json())
     else:
