@@ -16,11 +16,14 @@ from contextlib import asynccontextmanager
 from functools import wraps
 from os import PathLike
 from types import TracebackType
-from typing import ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
 
 from omnigraph import graph as sync
 from omnigraph.choices import Target
 from omnigraph.graph import Graph
+
+if TYPE_CHECKING:
+    from omnigraph.policy.decide_access import Policy
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -105,6 +108,10 @@ class AsyncGraph:
     def tags(self) -> AsyncTags:
         """Names for commits: `create`, `list`, `delete`."""
         return AsyncTags(self.graph)
+
+    def under(self, policy: Policy | None) -> AsyncGraph:
+        """Another handle on the same opened graph, under another policy, as `Graph.under` gives it."""
+        return AsyncGraph(self.graph.under(policy))
 
     @asynccontextmanager
     async def branch(
