@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.harness import Row, markdown
 
-SUITES = ("languages", "open", "mutation", "writers", "read", "search", "merge", "load", "spark", "large")
+SUITES = ("languages", "open", "mutation", "writers", "read", "search", "merge", "undo", "load", "spark", "large")
 ONLY_WHEN_NAMED = ("scale", "search_scale")
 
 

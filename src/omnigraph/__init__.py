@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from omnigraph import aio, errors
     from omnigraph.errors import OmniGraphError
-    from omnigraph.graph import Graph, init, open
+    from omnigraph.graph import Graph, copy, init, open
     from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot
     from omnigraph.merge.changes import EntityChange
     from omnigraph.merge.diff import Diff
@@ -43,6 +43,7 @@ __all__ = [
     "Snapshot",
     "__version__",
     "aio",
+    "copy",
     "errors",
     "init",
     "open",
@@ -61,6 +62,7 @@ _HOMES = {
     "OmniGraphError": "errors",
     "Result": "read.result.result",
     "Snapshot": "ledger.values",
+    "copy": "graph",
     "init": "graph",
     "open": "graph",
 }

@@ -19,7 +19,8 @@ from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 
 from omnigraph import graph as sync
-from omnigraph.graph import Graph, Target
+from omnigraph.choices import Target
+from omnigraph.graph import Graph
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,6 +62,8 @@ class AsyncGraph:
         self.explain = _awaited(graph.explain)
         self.snapshot = _awaited(graph.snapshot)
         self.entity = _awaited(graph.entity)
+        self.read_blob = _awaited(graph.read_blob)
+        self.open_blob = _awaited(graph.open_blob)
         self.export = _awaited(graph.export)
         self.to_spark = _awaited(graph.to_spark)
         self.mutate = _awaited(graph.mutate)
@@ -80,6 +83,10 @@ class AsyncGraph:
         self.branch_delete = _awaited(graph.branch_delete)
         self.sync_branch = _awaited(graph.sync_branch)
         self.merge = _awaited(graph.merge)
+        self.revert = _awaited(graph.revert)
+        self.restore = _awaited(graph.restore)
+        self.cherry_pick = _awaited(graph.cherry_pick)
+        self.set_granularity = _awaited(graph.set_granularity)
         self.diff = _awaited(graph.diff)
         self.changes = _awaited(graph.changes)
         self.ensure_indices = _awaited(graph.ensure_indices)

@@ -106,6 +106,9 @@ class Settings:
     merge_stage_batch_rows: int = _from_environment(8192, "OMNIGRAPH_MERGE_STAGE_BATCH_ROWS", _whole)
     """Rows per batch when a merge stages its result: memory stays flat whatever the size of the merge."""
 
+    merge_granularity: str = _from_environment("row", "OMNIGRAPH_MERGE_GRANULARITY", _choice("row", "property"))
+    """How fine the changes are that can collide in a merge that is not told: a whole `row`, or one `property` of it."""
+
     cleanup_grace: float = _from_environment(7 * 86400.0, "OMNIGRAPH_CLEANUP_GRACE", parse_duration)
     """Seconds that an unreferenced file or fork is left alone, since its writer may be about to publish it."""
 
@@ -175,9 +178,18 @@ class Settings:
 OTHER_VARIABLES: Final[Mapping[str, str]] = {
     "OMNIGRAPH_STORE": "The graph of a command that is given no URI, as `--store` would name it.",
     "OMNIGRAPH_ACTOR": "The actor that commits of the command line are recorded for, as `--as` would name it.",
+    "OMNIGRAPH_POLICY": "The policy file that commands are under, as `--policy` would name it.",
     "OMNIGRAPH_SPARK_MASTER": "The Spark master of a session that is built here: `local[*]` when nothing is set.",
     "OMNIGRAPH_SPARK_CONF": "Settings of a session that is built here: `spark.a=1,spark.b=2`.",
     "PYSPARK_PYTHON": "The Python of Spark workers on a cluster; on a local master they run the driver's.",
+    "OMNIGRAPH_EMBEDDING_PROVIDER": "Which provider makes vectors: `openai-compatible`, `gemini`, `local`, `mock`.",
+    "OMNIGRAPH_EMBEDDING_BASE_URL": "Where an `openai-compatible` or `gemini` provider answers.",
+    "OMNIGRAPH_EMBEDDING_MODEL": "The model of texts whose property names none.",
+    "OMNIGRAPH_EMBEDDING_API_KEY": "The key of the provider. It is never written down nor shown.",
+    "OMNIGRAPH_EMBEDDING_DEADLINE": "How long one request may take with all its repetitions: `60s` when unset.",
+    "OMNIGRAPH_EMBEDDING_TIMEOUT": "How long one try may take: `20s` when unset.",
+    "OMNIGRAPH_EMBEDDING_BATCH": "The most texts of one request: 64 when unset.",
+    "OMNIGRAPH_EMBEDDING_CALLS_PER_SECOND": "The provider's limit on requests: none when unset.",
     "OMNIGRAPH_FAILPOINTS": "For tests: makes a crash happen at a named place, on the command line too.",
     "AWS_*": "Endpoint, region and credentials of `s3://`, as every other program reads them.",
 }

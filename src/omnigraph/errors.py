@@ -44,6 +44,8 @@ OUTCOMES: Mapping[str, Outcome] = {
     "timeout": Outcome(504, "timeout", 1),
     "history_gap": Outcome(404, "not_found", 1),
     "stale_cursor": Outcome(400, "bad_request", 1),
+    "embedding_refused": Outcome(400, "bad_request", 1),
+    "embedding_unavailable": Outcome(503, "unavailable", 5),
     "storage": Outcome(500, "internal", 1),
     "internal": Outcome(500, "internal", 1),
 }
@@ -233,6 +235,19 @@ class SparkUnavailable(OmniGraphError):
 
 class SparkJobFailed(OmniGraphError):
     """A Spark job died of something that is not the data's fault. Nothing was published."""
+
+
+class EmbeddingRefused(OmniGraphError):
+    """The embedding provider refused the texts, or answered what can be no vector. Asking again gives the same."""
+
+    kind = "embedding_refused"
+
+
+class EmbeddingUnavailable(OmniGraphError):
+    """The embedding provider gave no vectors in time. Nothing was written."""
+
+    kind = "embedding_unavailable"
+    retryable = True
 
 
 class InternalError(OmniGraphError):

@@ -212,8 +212,8 @@ class _Run:
             if writer.dead:
                 return
             store = GraphStore(open_root(self._uri), read_only=False)
-            # Locks in process are shared by all handles on a graph; these writers are no one process.
-            store.windows._graph = f"{self._uri} {writer.number}"
+            # Locks and queues in process are shared by all handles on a graph; these writers are no one process.
+            store.windows._graph = store.queue._graph = f"{self._uri} {writer.number}"
             writer.outcome = WRITERS[writer.name](store, f"w{writer.number}")
         except _Dead:
             return

@@ -1,8 +1,9 @@
-"""Which tests to run for a change: those that call the changed function, quickest first."""
+"""Which tests to run for a change: those that run the changed line, quickest first."""
 
 from __future__ import annotations
 
 import ast
+import functools
 import json
 from collections import defaultdict
 from dataclasses import dataclass
@@ -18,38 +19,58 @@ class Told:
 
 
 class Recording:
-    """The tests by the functions that they call."""
+    """The tests by the lines that they run."""
 
     def __init__(self, path: Path) -> None:
-        self._by_function: dict[str, list[Told]] = defaultdict(list)
-        self._by_module: dict[str, list[Told]] = defaultdict(list)
+        self._by_line: dict[tuple[str, int], set[Told]] = defaultdict(set)
         for text in path.read_text(encoding="utf-8").splitlines():
             line = json.loads(text)
             told = Told(line["test"], line["seconds"])
-            for place in line["calls"]:
-                self._by_function[place].append(told)
-            for module in {place.rpartition(":")[0] for place in line["calls"]}:
-                self._by_module[module].append(told)
+            for module, numbers in line["lines"].items():
+                for number in numbers:
+                    self._by_line[module, number].add(told)
 
-    def stages(self, module: Path, source: str, line: int, seconds: float) -> list[list[str]]:
-        """Tests for a change at a line: first as many as take `seconds` together, then ten times as long."""
-        place = _function_at(source, line)
-        named, at = (self._by_module, f"{module}") if place is None else (self._by_function, f"{module}:{place}")
-        stages: list[list[str]] = [[], []]
-        spent = 0.0
-        for told in sorted(set(named.get(at, [])), key=lambda told: (told.seconds, told.test)):
+    def tests(self, module: Path, source: str, line: int, seconds: float) -> list[str]:
+        """The tests that run a line, quickest first, as many as take so long together."""
+        lines = lines_of_statement(source, line) or range(0)
+        found = {told for number in lines for told in self._by_line[str(module), number]}
+        chosen, spent = [], 0.0
+        for told in sorted(found, key=lambda told: (told.seconds, told.test)):
             spent += told.seconds
-            if spent > 11 * seconds and stages[0]:
+            if spent > seconds and chosen:
                 break
-            stages[0 if spent <= seconds or not stages[0] else 1].append(told.test)
-        return [stage for stage in stages if stage]
+            chosen.append(told.test)
+        return chosen
 
 
-def _function_at(source: str, line: int) -> int | None:
-    """The first line, as a code object gives it, of the innermost function around a line; None outside of all."""
-    found: int | None = None
+def lines_of_statement(source: str, line: int) -> range | None:
+    """The lines of the innermost statement around a line, without the body of a compound one; None outside functions.
+
+    What stands outside of functions runs at the import, before any test is watched.
+    """
+    around = [each for each in _statements(source) if each.first <= line <= each.last]
+    if not any(each.is_function and each.first != line for each in around):
+        return None
+    return min((each.own for each in around if line in each.own), key=len, default=None)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Where a statement begins and ends, and the lines that are not those of statements inside it."""
+
+    first: int
+    last: int
+    own: range
+    is_function: bool
+
+
+@functools.lru_cache(maxsize=4)
+def _statements(source: str) -> list[Statement]:
+    found = []
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0):
-            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            found = first if found is None else max(found, first)
+        if isinstance(node, ast.stmt):
+            last = node.end_lineno or node.lineno
+            body = getattr(node, "body", None)
+            own = range(node.lineno, body[0].lineno if body else last + 1)
+            found.append(Statement(node.lineno, last, own, isinstance(node, ast.FunctionDef)))
     return found

@@ -6,6 +6,7 @@ import datetime
 import math
 import statistics
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -329,12 +330,23 @@ def test_aggregates_of_integers(rows: list[tuple[int, int | None]], distinct: bo
     sums = [sum(each) if each else None for each in present]
     if all(total is None or abs(total) < 2**63 for total in sums):
         assert made(function.SUM, pa.int64()) == sums
-    assert made(function.AVG, pa.float64()) == [float(sum(e)) / len(e) if e else None for e in present]
-    medians = [statistics.median([float(value) for value in each]) if each else None for each in present]
-    assert made(function.MEDIAN, pa.float64()) == pytest.approx(medians)
+    assert made(function.AVG, pa.float64()) == [float(Fraction(sum(e), len(e))) if e else None for e in present]
+    medians = [float(statistics.median(map(Fraction, each))) if each else None for each in present]
+    assert made(function.MEDIAN, pa.float64()) == medians
+    unsigned = pa.array([None if value is None else value + 2**63 for _, value in rows], pa.uint64())
+    mean = ir.Aggregate(function.AVG, column("n", U64), distinct, "f(n)")
+    exact = [float(Fraction(sum(e), len(e)) + 2**63) if e else None for e in present]
+    assert aggregate(mean, unsigned, groups, 4, pa.float64()).to_pylist() == exact
     deviations = made(function.STDDEV, pa.float64())
     for found, each in zip(deviations, present, strict=True):
         if len(each) < 2:
             assert found is None
         else:
             assert found == pytest.approx(statistics.stdev(each), rel=1e-9, abs=1e-6)
+
+
+def test_a_mean_of_many_small_integers() -> None:
+    values = pa.array(np.full(2**22 + 3, 2**31 - 1, dtype=np.int32))
+    groups = np.zeros(len(values), dtype=np.int64)
+    wanted = ir.Aggregate(ir.AggregateFunction.AVG, column("n", I64), False, "avg(n)")
+    assert aggregate(wanted, values, groups, 1, pa.float64()).to_pylist() == [2.0**31 - 1]

@@ -428,6 +428,8 @@ class Reference:
         shown = {"@id": value["id"]}
         if kind == "interface" or "|" in names:
             shown["@type"] = value["@type"]
+        if kind == "edge":
+            shown |= {"@src": value["src"], "@dst": value["dst"]}
         if kind == "interface":
             properties = next(each.properties for each in self.catalog.interfaces if each.name == names)
         else:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import typer
 
-from omnigraph.cli.options import Actor, Branch, Json, Quiet, Store, Uri, Yes, confirm_destructive, graph_uri
+from omnigraph.cli.options import Actor, Branch, Json, Policy, Quiet, Store, Uri, Yes, confirm_destructive, graph_uri
 from omnigraph.cli.show.output import Output
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Call:
     actor: str | None
     yes: bool
     out: Output
+    policy: Path | None = None
 
     @property
     def uri(self) -> str:
@@ -45,13 +47,21 @@ class Call:
         """The graph, opened for writing unless it is not to be."""
         import omnigraph as og
 
-        return og.open(self.uri, actor=self.actor, read_only=read_only)
+        return og.open(self.uri, actor=self.actor, read_only=read_only, policy=self.policy)
 
     def read_branch(self) -> Graph:
         """The graph bound to the named branch, opened so that not one byte can change."""
         import omnigraph as og
 
-        return og.open(self.uri, read_only=True, branch=self.branch)
+        return og.open(self.uri, read_only=True, branch=self.branch, actor=self.actor, policy=self.policy)
+
+    def require_admin(self) -> None:
+        """Refuse an actor who may not administrate, for a command that opens no graph."""
+        if self.policy is not None:
+            from omnigraph.policy.actions import Action
+            from omnigraph.policy.decide_access import read_policy
+
+            read_policy(self.policy).require(self.actor, Action.ADMIN)
 
     def confirm(self, what: str) -> None:
         """Ask before something is destroyed on a store that is not local."""
@@ -63,6 +73,7 @@ _SHARED: dict[str, tuple[Any, Any]] = {
     "store": (Store, None),
     "branch": (Branch, "main"),
     "actor": (Actor, None),
+    "policy": (Policy, None),
     "json": (Json, False),
     "quiet": (Quiet, False),
     "yes": (Yes, False),
@@ -81,12 +92,11 @@ def graph_command(
 ) -> Callable[[Command], Command]:
     """Declare a command on a graph.
 
-    `branch`: it works on one branch. `writes`: it has an actor, and echoes what it will touch. `destroys`: it may ask
-    first.
+    `branch`: it works on one branch. `writes`: it echoes what it will touch. `destroys`: it may ask first.
     """
-    taken = ["uri", "store", "json"]
+    taken = ["uri", "store", "json", "actor", "policy"]
     taken += ["branch"] if branch else []
-    taken += ["actor", "quiet"] if writes else []
+    taken += ["quiet"] if writes else []
     taken += ["yes"] if destroys else []
     shared = {option: found for option, found in _SHARED.items() if option in taken}
 
@@ -117,7 +127,8 @@ def _call(chosen: dict[str, Any]) -> Call:
     return Call(
         named=chosen["uri"] or chosen["store"],
         branch=chosen.get("branch", "main"),
-        actor=chosen.get("actor"),
+        actor=chosen["actor"],
+        policy=chosen["policy"],
         yes=chosen.get("yes", False),
         out=Output(json=chosen["json"], quiet=chosen.get("quiet", False)),
     )

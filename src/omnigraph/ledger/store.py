@@ -8,6 +8,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
+from omnigraph.choices import Target
 from omnigraph.errors import NotFound, StorageError
 from omnigraph.ledger import snapshots
 from omnigraph.ledger.history import complete_log
@@ -16,9 +17,10 @@ from omnigraph.ledger.history.rebuild_log import ensure_log
 from omnigraph.ledger.init import init_graph
 from omnigraph.ledger.manifest.manifest import Manifest
 from omnigraph.ledger.manifest.manifest_rows import MANIFEST
-from omnigraph.ledger.manifest.stamp import CURRENT, read_stamp, refuse_newer
+from omnigraph.ledger.manifest.stamp import CURRENT, LAST_SHARED, read_stamp, refuse_newer, refuse_others
 from omnigraph.ledger.older.legacy import LegacyGraph, LegacyLog, LegacyRefs
 from omnigraph.ledger.older.migrations import migrate
+from omnigraph.ledger.older.old_recoveries import OldAudit
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.recovery.recover import recover_all
 from omnigraph.ledger.values import MAIN, BranchRef, Snapshot
@@ -28,6 +30,9 @@ from omnigraph.storage.uri import parse_root
 
 _logger = logging.getLogger("omnigraph.ledger")
 
+OTHERS_FILES = ("__schema_state.json", "_schema.ir.json")
+"""What graphs of the other implementation have at their root. A graph that was migrated from one has them too."""
+
 
 class GraphStore(GraphParts):
     """One graph, opened. Made by `open_store` and `create_store`."""
@@ -36,7 +41,7 @@ class GraphStore(GraphParts):
         # What is pickled with a value that reads from the graph, such as a difference: it is opened again, to read.
         return partial(open_store, read_only=True), (self.uri,)
 
-    def snapshot(self, target: snapshots.Target = None, *, branch: str = MAIN, operation: str = "snapshot") -> Snapshot:
+    def snapshot(self, target: Target = None, *, branch: str = MAIN, operation: str = "snapshot") -> Snapshot:
         """The state that `target` names: None | branch | commit id | tag | manifest version of `branch`."""
         return snapshots.resolve(self, target, branch, operation)
 
@@ -109,7 +114,7 @@ def _stamp(store: GraphStore, *, known_to_exist: bool) -> int:
         advice = ": it is a file, and a graph is a directory"
     nothing = NotFound(f"there is no graph at {store.uri}{advice}", uri=store.uri)
     try:
-        stamp = read_stamp(store.tables.schema(store.tables.head(MANIFEST)))
+        schema = store.tables.schema(store.tables.head(MANIFEST))
     except TableNotFound:
         if known_to_exist:
             raise
@@ -120,6 +125,10 @@ def _stamp(store: GraphStore, *, known_to_exist: bool) -> int:
         # The newest version of `main` is damaged; each line says what it is when it is read.
         _logger.error("the manifest of `%s` cannot be read: %s", MAIN, error.message)
         return CURRENT
+    stamp = read_stamp(schema)
+    if stamp > LAST_SHARED:
+        others = not known_to_exist and any(store.objects.exists(path) for path in OTHERS_FILES)
+        refuse_others(schema, store.uri, is_ours=not others)
     refuse_newer(stamp)
     if stamp == CURRENT and not known_to_exist:
         raise nothing
@@ -133,3 +142,4 @@ def _read_as_it_is(store: GraphStore) -> None:
     store.refs = LegacyRefs(store.objects, graph)
     store.manifest = Manifest(store.tables, graph.read)
     store.commits = LegacyLog(store.tables, graph, store.manifest)
+    store.audit = OldAudit(store.tables, graph)

@@ -17,8 +17,8 @@ __all__ = ["bound", "can_fail", "conjuncts", "leaves", "searches_in"]
 def bound(expr: ir.Expr, parameters: Mapping[str, Any], now: datetime.datetime) -> ir.Expr:
     """The expression with parameters and `now()` replaced by literals."""
     match expr:
-        case ir.Param(name=name, type=type_):
-            return ir.Literal(parameters.get(name), type_)
+        case ir.Param(type=type_):
+            return ir.Literal(expr.taken(parameters), type_)
         case ir.Now():
             return ir.Literal(now, ScalarType(Scalar.DATETIME))
         case ir.Aggregate(function, arg, distinct, source):

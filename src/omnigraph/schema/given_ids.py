@@ -93,6 +93,15 @@ def own_forms(catalog: Catalog, type_: GraphType) -> dict[str, IdForm]:
     return forms
 
 
+def spelled(forms: Sequence[IdForm], value: Any) -> Any:
+    """The one id of all these forms that a value stands for; the value itself where there is none."""
+    try:
+        texts = {form.take(list(value) if isinstance(value, tuple) else value) for form in forms if value is not None}
+    except NoId:
+        return value
+    return texts.pop() if len(texts) == 1 else value
+
+
 def _end_form(catalog: Catalog, name: str) -> IdForm:
     node = catalog.node(name)
     return id_form(catalog, node) if node is not None else IdForm()

@@ -317,11 +317,17 @@ class TableStore:
         """Move HEAD to exactly the next version, or raise `Conflict`; see `committing` and `compaction`."""
         if isinstance(write, StagedCompaction):
             return compaction.commit_compaction(self.handles, write)
-        return committing.commit_staged(self.handles, write, operation_id, extra_properties, looked=looked)
+        landed = committing.commit_staged(self.handles, write, operation_id, extra_properties, looked=looked)
+        self.files.landed(write, landed)
+        return landed
 
     def restore(self, target: TableVersion, expected_head: int, operation_id: str) -> TableVersion:
         """A new version with the content of an old one, right after `expected_head`."""
         return committing.restore(self.handles, target, expected_head, operation_id)
+
+    def stage_restore(self, table: TableVersion, version: int) -> StagedWrite:
+        """Stage the content of an older version of the same line; see `staging.stage_restore`."""
+        return staging.stage_restore(self.handles, table, version)
 
     def create_fork(self, table: TableVersion, name: str) -> TableVersion:
         """A new line that starts at this version."""

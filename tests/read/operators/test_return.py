@@ -17,6 +17,13 @@ def test_an_entity_is_an_object_without_nulls_blobs_and_vectors():
     ]
 
 
+def test_an_edge_is_an_object_with_its_ends():
+    people = graph("a b", [("a", "b")])
+    (edge,) = values(ask(people, "match { $p: Person  $p $w:knows $q } return { $w }"))
+    assert (edge["@src"], edge["@dst"]) == ("a", "b")
+    assert list(edge)[:3] == ["@id", "@src", "@dst"]
+
+
 def test_columns_are_named_by_alias_else_by_property_else_by_variable():
     rows = ask(graph("a"), "match { $p: Person } return { $p.name as n, $p.age, $p }")
     assert list(rows[0]) == ["n", "p.age", "p"]
@@ -40,6 +47,14 @@ def test_sum_keeps_whole_numbers_whole_avg_gives_floats_and_both_skip_nulls():
     found = values(ask(people, text))
     assert found == [(3, 1.5, 0.75)]
     assert [type(value) for value in found[0]] == [int, float, float]
+
+
+def test_a_mean_is_rounded_once():
+    many = graph(teams="x")
+    sizes = [2**53 + 2, 2**53 + 2, 2**53 + 1]  # as floats, their sum is 3 * (2**53 + 2) - 2
+    many["node:Team"] = [{"id": f"t{at}", "title": f"t{at}", "size": size} for at, size in enumerate(sizes)]
+    found = values(ask(many, "match { $t: Team } return { avg($t.size) as a, median($t.size) as m }"))
+    assert found == [(sum(sizes) / 3, 2.0**53 + 2)]
 
 
 @pytest.mark.parametrize(

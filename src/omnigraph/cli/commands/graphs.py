@@ -1,4 +1,4 @@
-"""Commands about a graph as a whole: init, snapshot, demo, version."""
+"""Commands about a graph as a whole: init, snapshot, copy, demo, version."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from omnigraph.cli.calling import Call, graph_command
 from omnigraph.cli.given_texts import read_text
-from omnigraph.cli.options import At, Engine, Json, SchemaFile
+from omnigraph.cli.options import At, Engine, Json, Quiet, SchemaFile
 from omnigraph.cli.show.output import Output
 from omnigraph.sources import named_in_errors
 
@@ -18,6 +18,7 @@ def register(app: typer.Typer) -> None:
     """Add these commands to the program."""
     graph_command(app, "init", writes=True)(init)
     graph_command(app, "snapshot", branch=True)(snapshot)
+    app.command("copy")(copy)
     app.command("demo")(demo)
     app.command("version")(version)
 
@@ -79,6 +80,34 @@ def snapshot_json(state: Any) -> dict[str, Any]:
             for _, pin in sorted(state.tables.items())
         ],
     }
+
+
+def copy(
+    source: Annotated[str, typer.Argument(help="The graph to copy.")],
+    target: Annotated[str, typer.Argument(help="Where to: an empty place, on any store.")],
+    branch: Annotated[
+        list[str] | None, typer.Option("--branch", "-b", help="Only main and this branch; may be repeated.")
+    ] = None,
+    at: Annotated[str | None, typer.Option("--at", help="Only main, as it was at this commit or tag.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Copy a graph with its history, while others go on writing to it. An interrupted copy is carried on.
+
+    Example: omnigraph copy graph.omni s3://backups/graph.omni
+    """
+    import omnigraph as og
+
+    out = Output(json=json, quiet=quiet)
+    out.echo_write(f"copy {source} to {target}")
+    result = og.copy(source, target, branches=branch or (), at=at)
+    if json:
+        out.document(result.to_json())
+        return
+    branches = "1 branch" if len(result.branches) == 1 else f"{len(result.branches)} branches"
+    again = f", {result.files_there} were there already" if result.files_there else ""
+    out.say(f"copied {branches} and {result.commits} commits to {result.target}")
+    out.say(f"{result.files} files, {result.bytes} bytes{again}; main is at commit {result.graph_commit_id}")
 
 
 def demo(

@@ -201,6 +201,7 @@ def salvage(
     """
     from omnigraph.maintain.salvage import salvage as take_out
 
+    call.require_admin()
     out = call.out
     report = take_out(call.uri, to, at=commit or (), branches=branch or ())
     if out.json:

@@ -96,6 +96,13 @@ class WriteSession:
                     self._forks.append(line)
             return self._lines[pin.table_key]
 
+    def fork(self, pin: TablePin) -> TableVersion:
+        """A line that starts at this version, whoever owns it."""
+        fork = self.store.tables.create_fork(TableVersion(pin.location, pin.lance_branch, pin.version), f"f-{ULID()}")
+        with self._lock:
+            self._forks.append(fork)
+        return fork
+
     def keep(self, staged: Staged) -> Staged:
         """Note staged work, so that its files go if the write fails."""
         self._staged.append(staged)
@@ -144,6 +151,8 @@ class WriteSession:
     def abandon(self, *, keep: WriteIntent | None = None) -> None:
         """Remove files and forks that will not be published: all, or those that `keep` does not name. Best effort."""
         kept = {write.line for write in keep.writes} if keep else set()
+        for pin in (*keep.repinned, *keep.registered) if keep else ():
+            kept.add(TableVersion(pin.location, pin.lance_branch, pin.version))
         kept_staged = {id(staged) for write in keep.writes for staged in write.commits} if keep else set()
         for staged in self._staged:
             if id(staged) not in kept_staged and staged.base not in self._forks:

@@ -246,6 +246,7 @@ def _publish(
         kind=intent.kind,
         changes_data=intent.changes_data,
         operations=intent.operations,
+        about=intent.about,
     )
     publication = Publication(
         commit=draft,

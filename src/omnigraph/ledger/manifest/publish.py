@@ -56,6 +56,7 @@ class CommitDraft:
     kind: WriterKind
     changes_data: bool = True
     operations: tuple[CommitOperation, ...] = ()
+    about: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +260,7 @@ def _publish_once(
         incarnation=branch.incarnation,
         schema_digest=changes.schema_digest or current.schema_digest,
         operations=draft.operations,
+        about=draft.about,
     )
     changed = {row[KEY_COLUMN]: row for row in [*table_rows, head_row(commit, files)]}
     known = {row[KEY_COLUMN]: row for row in current.rows}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import BadRequest
 from omnigraph.query import ir
-from omnigraph.query.evaluate.sums import Codes, group_sums, integer_sums
+from omnigraph.query.evaluate.sums import EXACT, Codes, group_sums, integer_sums, integer_totals
 from omnigraph.query.functions.kernels.rows import CannotCompute, fit
 
 _F = ir.AggregateFunction
@@ -81,8 +82,18 @@ def _even(values: pa.Array) -> pa.Array:
 
 
 def _means(values: pa.Array, groups: Codes, count: int, sizes: Codes) -> Any:
+    """Of integers the exact sum divided once; of floats the sum divided."""
+    sums = group_sums(values, groups, count)
+    if pa.types.is_integer(values.type) and bool(np.any(np.abs(sums) >= EXACT)):
+        totals = integer_totals(values, groups, count)
+        return np.array([mean_of(total, size) for total, size in zip(totals, sizes.tolist(), strict=True)])
     with np.errstate(invalid="ignore", divide="ignore"):
-        return group_sums(values, groups, count) / sizes
+        return sums / sizes
+
+
+def mean_of(total: int, size: int) -> float:
+    """A quotient of integers, rounded once as Python does; of nothing it is no number."""
+    return total / size if size else math.nan
 
 
 def _deviations(values: pa.Array, groups: Codes, count: int, sizes: Codes) -> Any:
@@ -101,6 +112,9 @@ def _medians(values: pa.Array, groups: Codes, count: int, sizes: Codes) -> Any:
     upper = np.minimum(starts + sizes // 2, max(len(numbers) - 1, 0))
     if not len(numbers):
         return np.zeros(count)
+    if pa.types.is_integer(values.type) and bool(np.any(np.abs(numbers) >= EXACT)):
+        exact = values.take(pa.array(order)).to_pylist()
+        return np.array([(exact[one] + exact[two]) / 2 for one, two in zip(lower.tolist(), upper.tolist())])
     return np.where(lower == upper, numbers[lower], numbers[lower] / 2 + numbers[upper] / 2)
 
 

@@ -53,8 +53,8 @@ class Evaluation:
         match expr:
             case ir.Literal(value, type_):
                 return scalar(value, type_)
-            case ir.Param(name, type_):
-                return scalar(self.params[name], type_)
+            case ir.Param(type=type_):
+                return scalar(expr.taken(self.params), type_)
             case ir.Now():
                 return pa.scalar(self.now, pa.timestamp("us", tz="UTC"))
             case ir.Prop() | ir.ColumnRef() | ir.Entity() | ir.TypeOf() | ir.PathValue() | ir.TextMatch():

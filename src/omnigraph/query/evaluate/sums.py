@@ -20,6 +20,8 @@ EXACT = 2**53
 """Integers up to here are exact as 64-bit floats."""
 _STRETCH = 2**20
 """So many numbers of 32 bits add up exactly as floats."""
+_IN_CACHE = 2**15
+"""So many numbers, and what is made of them on the way, fit the cache of a processor."""
 
 
 def integer_sums(values: pa.Array, groups: Codes, count: int) -> pa.Array:
@@ -45,6 +47,7 @@ def integer_sums(values: pa.Array, groups: Codes, count: int) -> pa.Array:
 
 def _halves(plain: npt.NDArray[Any], groups: Codes, count: int) -> tuple[Codes, Codes]:
     """The sums of the lower and of the upper 32 bits."""
+    plain = plain if plain.dtype.itemsize == 8 else plain.astype(np.int64)
     low, high = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     for start in range(0, len(plain), _STRETCH):
         part, numbers = plain[start : start + _STRETCH], groups[start : start + _STRETCH]
@@ -53,6 +56,12 @@ def _halves(plain: npt.NDArray[Any], groups: Codes, count: int) -> tuple[Codes, 
         low += np.bincount(numbers, weights=lower, minlength=count).astype(np.int64)
         high += np.bincount(numbers, weights=upper, minlength=count).astype(np.int64)
     return low, high
+
+
+def integer_totals(values: pa.Array, groups: Codes, count: int) -> list[int]:
+    """The exact sum of each group, however large."""
+    low, high = _halves(np.asarray(values.to_numpy(zero_copy_only=False)), groups, count)
+    return [(up << 32) + down for up, down in zip(high.tolist(), low.tolist(), strict=True)]
 
 
 def group_sums(values: pa.Array, numbers: Codes, count: int) -> npt.NDArray[np.float64]:
@@ -64,8 +73,7 @@ def group_sums(values: pa.Array, numbers: Codes, count: int) -> npt.NDArray[np.f
         largest = max(abs(int(plain.max())), abs(int(plain.min())))
         if largest * len(plain) < EXACT:
             return np.bincount(numbers, weights=plain, minlength=count).astype(np.float64)
-        low, high = _halves(plain, numbers, count)
-        return np.array([float((int(up) << 32) + int(down)) for up, down in zip(high, low, strict=True)])
+        return np.array([float(total) for total in integer_totals(values, numbers, count)])
     plain = plain.astype(np.float64)
     finite = np.isfinite(plain)
     if not finite.all():
@@ -84,16 +92,20 @@ def _float_sums(values: npt.NDArray[np.float64], numbers: Codes, count: int) -> 
     np.maximum.at(largest, numbers, np.abs(values))
     sizes = np.bincount(numbers, minlength=count)
     width = 52 - np.frexp(np.maximum(sizes, 2).astype(np.float64))[1]
-    exponents = np.frexp(largest)[1]
+    grids = np.frexp(largest)[1] - width * np.arange(1, LEVELS + 1)[:, np.newaxis]
+    totals = np.zeros((LEVELS, count))
+    # Pieces add up exactly in any order, so a stretch that fits the processor's cache is taken through all grids.
+    for start in range(0, len(values), _IN_CACHE):
+        rest, own = values[start : start + _IN_CACHE], numbers[start : start + _IN_CACHE]
+        for total, exponents in zip(totals, grids, strict=True):
+            steps = np.rint(_scaled(rest, -exponents, own))
+            total += np.bincount(own, weights=steps, minlength=count)
+            rest = rest - _scaled(steps, exponents, own)
+            if not rest.any():
+                break
     sums = np.zeros(count)
-    rest = values
-    for _ in range(LEVELS):
-        exponents = exponents - width
-        steps = np.rint(_scaled(rest, -exponents, numbers))
-        sums += np.ldexp(np.bincount(numbers, weights=steps, minlength=count), exponents)
-        rest = rest - _scaled(steps, exponents, numbers)
-        if not rest.any():
-            break
+    for total, exponents in zip(totals, grids, strict=True):
+        sums += np.ldexp(total, exponents)
     return sums
 
 

@@ -12,12 +12,14 @@ conditions that can fail above all other conditions of their block, and a planne
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from omnigraph.query.ir.search import Bm25, Nearest, Rrf, TextMatch
 from omnigraph.schema.catalog import property_column
+from omnigraph.schema.given_ids import IdForm, spelled
 from omnigraph.schema.types import ValueType
 
 THIS = "@"
@@ -99,6 +101,15 @@ class Param:
     name: str
     type: ValueType
     nullable: bool = False
+    ids: tuple[IdForm, ...] = ()
+    """Compared with an id of these forms: whatever spelling of it is given, the stored one is meant."""
+
+    def taken(self, values: Mapping[str, Any]) -> Any:
+        """Its value among those of all parameters."""
+        value = values.get(self.name)
+        if isinstance(value, tuple | list):
+            return tuple(spelled(self.ids, each) for each in value) if self.ids else value
+        return spelled(self.ids, value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from omnigraph.query import ir
-from omnigraph.query.ir.walk import rebuild, searches_in
+from omnigraph.query.ir.walk import leaves, rebuild, searches_in
 from omnigraph.query.typing import STRING
 from omnigraph.read.codes.arrays import Codes, Mask, distinct_codes
 from omnigraph.read.plan.steps import ScanStep
@@ -22,7 +22,7 @@ from omnigraph.read.state.run_state import Run
 from omnigraph.read.state.spaces import SMALL_TABLE, GrowingSpace, identity_of
 from omnigraph.read.state.union import UnionSpace
 from omnigraph.read.tables.values import conjunction, true_mask
-from omnigraph.schema.catalog import Catalog, GraphType, NodeType
+from omnigraph.schema.catalog import OWN_COLUMNS, Catalog, GraphType, NodeType
 from omnigraph.schema.given_ids import NoId, id_form
 from omnigraph.schema.types import INTEGERS, Scalar, ScalarType
 
@@ -43,7 +43,7 @@ def scan(run: Run, step: ScanStep) -> Frame:
 def _scan_table(run: Run, step: ScanStep, table_key: str) -> Codes:
     plain, texts = parted(run, table_key, step.filters)
     space = run.space(table_key)
-    carried = run.carried.get(step.var, ())
+    carried = _carried(run, step.var, table_key)
     first = _searched_first(run, table_key, plain, texts)
     if first is not None:
         names = list(dict.fromkeys(["id", *carried]))
@@ -72,7 +72,7 @@ def _searched_first(
 
     A small table without an index is read as a whole and kept, and a look-up by id leaves one row to judge.
     """
-    matches = [each for each in texts if isinstance(each, ir.TextMatch)]
+    matches = [each for each in texts if isinstance(each, ir.TextMatch) and run.has(table_key, each)]
     if not matches or any(identity_of(each) is not None for each in plain):
         return None
     for match in matches:
@@ -82,9 +82,15 @@ def _searched_first(
     return matches[0] if run.reader.row_count(table_key) > SMALL_TABLE else None
 
 
+def _carried(run: Run, var: str, table_key: str) -> list[str]:
+    type_ = run.catalog.table(table_key)
+    assert type_ is not None
+    return [name for name in run.carried.get(var, ()) if name in type_.by_column or name in OWN_COLUMNS]
+
+
 def _text_mask(run: Run, predicate: ir.Expr, table_key: str, codes: Codes) -> Mask:
-    """Which entities pass a predicate that is a search, or has one in it."""
-    if isinstance(predicate, ir.TextMatch):
+    """Which entities pass a predicate that is a search, has one in it, or asks for what the table has not."""
+    if isinstance(predicate, ir.TextMatch) and run.has(table_key, predicate):
         return table_mask(run, predicate, table_key, codes)
     return true_mask(run.evaluate_in(predicate, table_key, codes))
 
@@ -113,7 +119,7 @@ def _table_mask(run: Run, var: str, table_key: str, codes: Codes, filters: Seque
     if predicate is None or len(codes) == 0:
         kept = np.ones(len(codes), dtype=bool)
     elif isinstance(space, GrowingSpace) and len(codes) > MANY:
-        kept = np.isin(codes, space.scan(predicate, run.carried.get(var, ())))
+        kept = np.isin(codes, space.scan(predicate, _carried(run, var, table_key)))
     else:
         kept = true_mask(run.evaluate_in(predicate, table_key, codes))
     for match in texts:
@@ -123,10 +129,16 @@ def _table_mask(run: Run, var: str, table_key: str, codes: Codes, filters: Seque
 
 
 def parted(run: Run, table_key: str, filters: Sequence[ir.Expr]) -> tuple[list[ir.Expr], list[ir.Expr]]:
-    """Plain predicates, which the table itself can decide, and those that have a search in them."""
+    """Plain predicates, which the table itself can decide, and the others."""
     known = [of_table(run.bind(p), table_key) for p in filters]
-    plain = [by_identity(run.catalog, table_key, p) for p in known if not searches_in(p)]
-    return plain, [p for p in known if searches_in(p)]
+    others = [p for p in known if searches_in(p) or not _is_of(run, table_key, p)]
+    plain = [by_identity(run.catalog, table_key, p) for p in known if p not in others]
+    return plain, others
+
+
+def _is_of(run: Run, table_key: str, predicate: ir.Expr) -> bool:
+    """Whether the table has all properties that a predicate looks at."""
+    return all(run.has(table_key, leaf) for leaf in leaves(predicate) if isinstance(leaf, ir.Prop))
 
 
 def of_table(predicate: ir.Expr, table_key: str) -> ir.Expr:

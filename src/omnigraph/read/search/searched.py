@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omnigraph.query import ir
-from omnigraph.schema.catalog import Catalog, property_column
+from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.searching import Metric, TextSettings, metric_of, text_settings
 
 
@@ -23,4 +23,4 @@ def searched_by(catalog: Catalog, search: ir.TextMatch | ir.Nearest | ir.Bm25, t
     """What a search looks at in one of the tables of its variable."""
     graph_type = catalog.table(table_key)
     known = graph_type.by_name.get(search.property) if graph_type is not None else None
-    return Searched(table_key, property_column(search.property), text_settings(known), metric_of(known))
+    return Searched(table_key, ir.searched_column(search), text_settings(known), metric_of(known))

@@ -23,8 +23,9 @@ from omnigraph.read.state.union import UnionSpace, over_present
 from omnigraph.read.tables.caches import ReadCaches
 from omnigraph.read.tables.reader import TableReader
 from omnigraph.read.tables.values import evaluate, true_mask
-from omnigraph.schema.catalog import Catalog, NodeType
-from omnigraph.schema.types import is_text
+from omnigraph.schema.arrow import arrow_type
+from omnigraph.schema.catalog import OWN_COLUMNS, Catalog, NodeType
+from omnigraph.schema.types import EntityType, is_text
 
 
 @dataclass(slots=True)
@@ -81,9 +82,29 @@ class Run:
         """The ids behind codes, null for no entity."""
         return over_present(codes, lambda present: [self.entities(tables).ids(present)])[0]
 
-    def values(self, tables: tuple[str, ...], codes: Codes, names: Sequence[str]) -> list[pa.Array]:
+    def values(self, tables: tuple[str, ...], codes: Codes, props: Sequence[ir.Prop]) -> list[pa.Array]:
         """Properties of entities, null for no entity."""
-        return over_present(codes, lambda present: self.entities(tables).columns(present, names))
+        space = self.entities(tables)
+        if isinstance(space, UnionSpace):
+            return over_present(
+                codes, lambda present: space.by_table(present, lambda key, part: self._values_in(key, part, props))
+            )
+        return over_present(codes, lambda present: space.columns(present, [prop.column for prop in props]))
+
+    def has(self, table_key: str, leaf: ir.Prop | ir.TextMatch) -> bool:
+        """Whether entities of a table have a property. A variable can be narrowed inside a block to types that do."""
+        type_ = self.catalog.table(table_key)
+        assert type_ is not None
+        if isinstance(leaf, ir.TextMatch):
+            return ir.searched_column(leaf) in type_.by_column
+        found = type_.by_column.get(leaf.column)
+        return leaf.column in OWN_COLUMNS if found is None else found.type == leaf.type
+
+    def _values_in(self, table_key: str, codes: Codes, props: Sequence[ir.Prop]) -> list[pa.Array]:
+        """Properties of entities of one table, null where its type has none of that name and type."""
+        there = [prop for prop in props if self.has(table_key, prop)]
+        found = dict(zip(there, self.space(table_key).columns(codes, [prop.column for prop in there]), strict=True))
+        return [found[prop] if prop in found else _nothing(prop, len(codes)) for prop in props]
 
     def type_names(self, tables: tuple[str, ...], codes: Codes) -> pa.Array:
         """The names of the types of entities, null for no entity."""
@@ -124,14 +145,12 @@ class Run:
         expr = self.bind(expr)
         props = [leaf for leaf in dict.fromkeys(leaves(expr)) if isinstance(leaf, ir.Prop | ir.Entity | ir.TextMatch)]
         plain = [leaf for leaf in props if isinstance(leaf, ir.Prop)]
-        space = self.space(table_key)
-        found = dict(zip(plain, space.columns(codes, [prop.column for prop in plain]), strict=True)) if plain else {}
-        columns: dict[ir.Expr, pa.Array] = dict(found.items())
+        columns: dict[ir.Expr, pa.Array] = dict(zip(plain, self._values_in(table_key, codes, plain), strict=True))
         for leaf in props:
             if isinstance(leaf, ir.Entity):
-                columns[leaf] = space.ids(codes)
+                columns[leaf] = self.space(table_key).ids(codes)
             elif isinstance(leaf, ir.TextMatch):
-                columns[leaf] = self.text_truth(self, leaf, table_key, codes)
+                columns[leaf] = self._text_truth_in(leaf, table_key, codes)
         return evaluate(expr, len(codes), lambda leaf: columns[leaf])
 
     def mask(self, expr: ir.Expr, frame: Frame) -> Mask:
@@ -161,7 +180,7 @@ class Run:
                 case _:
                     pass
         for var, props in wanted.items():
-            values = self.values(self.variables[var], frame.bindings[var], [prop.column for prop in props])
+            values = self.values(self.variables[var], frame.bindings[var], props)
             columns.update(zip(props, values, strict=True))
         self.memory.expect("the values of properties", sum(column.nbytes for column in columns.values()))
         return columns
@@ -171,10 +190,15 @@ class Run:
         if isinstance(space, UnionSpace):
             return over_present(
                 codes,
-                lambda present: [space.by_table(present, lambda key, part: self.text_truth(self, match, key, part))],
+                lambda present: space.by_table(present, lambda key, part: [self._text_truth_in(match, key, part)]),
             )[0]
         table_key = self.variables[match.var][0]
         return over_present(codes, lambda present: [self.text_truth(self, match, table_key, present)])[0]
+
+    def _text_truth_in(self, match: ir.TextMatch, table_key: str, codes: Codes) -> pa.Array:
+        if not self.has(table_key, match):
+            return pa.nulls(len(codes), pa.bool_())
+        return self.text_truth(self, match, table_key, codes)
 
     def hold(self, frame: Frame) -> Frame:
         """Note the memory that the bindings take now."""
@@ -190,6 +214,11 @@ def id_property(catalog: Catalog, table_key: str) -> str | None:
         return None
     name = node_type.key[0]
     return name if is_text(node_type.by_column[name].type) else None
+
+
+def _nothing(prop: ir.Prop, count: int) -> pa.Array:
+    assert not isinstance(prop.type, EntityType)
+    return pa.nulls(count, arrow_type(prop.type))
 
 
 def path_part(path: pa.StructArray, part: ir.PathPart) -> pa.Array:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.read.codes.arrays import Codes, combined
 from omnigraph.read.codes.ids import text_ranks
@@ -68,10 +69,10 @@ class UnionSpace:
         names = pa.array([table_key.split(":", 1)[1] for table_key in self.tables], pa.string())
         return names.take(pa.array(codes % len(self.spaces)))
 
-    def by_table(self, codes: Codes, fetch: Callable[[str, Codes], pa.Array]) -> pa.Array:
+    def by_table(self, codes: Codes, fetch: Callable[[str, Codes], list[pa.Array]]) -> list[pa.Array]:
         """What is fetched from each table for its entities, put together in the order of the codes."""
         tables = dict(zip(map(id, self.spaces), self.tables, strict=True))
-        return self._gathered(codes, lambda space, part: [fetch(tables[id(space)], part)])[0]
+        return self._gathered(codes, lambda space, part: fetch(tables[id(space)], part))
 
     def _gathered(self, codes: Codes, fetch: Callable[[Space, Codes], list[pa.Array]]) -> list[pa.Array]:
         """Columns of all tables, put together in the order of the codes."""
@@ -96,5 +97,9 @@ def over_present(codes: Codes, fetch: Fetch) -> list[pa.Array]:
     missing = codes < 0
     if not missing.any():
         return fetch(codes)
-    places = pa.array(np.cumsum(~missing) - 1, mask=missing)
-    return [values.take(places) for values in fetch(codes[~missing])]
+    if missing.all():
+        return [pa.nulls(len(codes), values.type) for values in fetch(codes[:0])]
+    # Some entity stands in for none, and its values are taken out again: cheaper than closing gaps and opening them.
+    asked = np.where(missing, codes.max(), codes)
+    gaps = pa.array(missing)
+    return [pc.if_else(gaps, pa.scalar(None, values.type), combined(values)) for values in fetch(asked)]

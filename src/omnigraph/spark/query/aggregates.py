@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.query import ir
-from omnigraph.query.evaluate.aggregates import aggregate
+from omnigraph.query.evaluate.aggregates import aggregate, mean_of
 from omnigraph.query.typing import type_of
 from omnigraph.read.codes.arrays import Codes, factorize
 from omnigraph.read.codes.order import order_codes
@@ -122,7 +122,7 @@ def _whole(each: Asked) -> Column:
 
     def means(totals: pa.Array, counts: pa.Array) -> pa.Array:
         pairs = zip(totals.to_pylist(), counts.to_pylist(), strict=True)
-        return pa.array([None if total is None else float(int(total)) / count for total, count in pairs], pa.float64())
+        return pa.array([None if total is None else mean_of(int(total), count) for total, count in pairs], pa.float64())
 
     # Not to be moved by Spark: it can fail, and is asked for each group that there is.
     if wanted.function is _F.SUM:

@@ -16,6 +16,7 @@ from omnigraph.query.bind import bind_parameters
 from omnigraph.query.predicates import bound
 from omnigraph.read.result.result import Result
 from omnigraph.read.run import run_query as run_in_process
+from omnigraph.read.state.control import CancelToken, StopSign
 from omnigraph.read.tables.arrow_types import result_schema, result_type
 from omnigraph.read.tables.caches import caches_of
 from omnigraph.read.tables.stored import StoredTables
@@ -27,7 +28,7 @@ from omnigraph.spark.query.lowering import Lowering, entity_variable
 from omnigraph.spark.query.needs import Needs
 from omnigraph.spark.query.searching import Searching
 from omnigraph.spark.query.tables import Tables
-from omnigraph.spark.session.progress import run_job
+from omnigraph.spark.session.progress import run_job, stopped_by
 from omnigraph.spark.spread import told_in_our_words
 from omnigraph.spark.types import from_travelling
 from omnigraph.storage.reading.filters import Filter
@@ -75,15 +76,22 @@ def run_query(
     query: ir.ReadQuery,
     values: Mapping[str, Any] | None = None,
     *,
+    cancel: CancelToken | None = None,
+    timeout: float | None = None,
     provider: EmbeddingProvider | None = None,
     progress: ProgressCallback | bool | None = None,
 ) -> Result:
-    """Run a query and bring its rows back, typed as the in-process engine types them."""
+    """Run a query and bring its rows back, typed as the in-process engine types them. `timeout` is in seconds."""
+    stop = StopSign(cancel, timeout)
     run = _Run(session, store, snapshot, query, values or {}, provider)
     if answered_by_indexes(query, run.catalog, run.reader()):
-        return run_in_process(store, snapshot, run.catalog, query, values, provider=provider)
-    with run_job(session, f"query {query.name}", progress) as job, told_in_our_words():
+        return run_in_process(
+            store, snapshot, run.catalog, query, values, provider=provider, cancel=cancel, timeout=timeout
+        )
+    described = f"query {query.name}"
+    with run_job(session, described, progress) as job, stopped_by(stop, job), told_in_our_words():
         job.step("running")
+        stop.check()
         frame, columns = run.lowered()
         flat: list[Column] = []
         for parts in columns.values():

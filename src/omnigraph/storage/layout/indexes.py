@@ -18,6 +18,7 @@ import lance
 from lance.dataset import Index, LanceDataset, LanceOperation
 
 from omnigraph.schema.searching import Metric, TextSettings
+from omnigraph.storage.handles.base_paths import open_line
 from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.lance_errors import lance_errors, raise_ours
 from omnigraph.storage.reading.analysis import analysis_parameters
@@ -72,6 +73,7 @@ class IndexWork:
     """One segment to build, ready to be sent somewhere."""
 
     uri: str
+    branch: str | None
     version: int
     storage_options: dict[str, str] | None
     column: str
@@ -166,6 +168,7 @@ def plan_index(
     return [
         IndexWork(
             handles.uri(table.location, table.branch),
+            table.branch,
             table.version,
             handles.storage_options,
             column,
@@ -182,7 +185,7 @@ def plan_index(
 def run_index_task(work: IndexWork) -> bytes:
     """Build one segment; its description, for `stage_index_segments`. Moves nothing; runs in any process."""
     with lance_errors(f"building the index `{work.name}` of", work.uri):
-        handle = lance.dataset(work.uri, version=work.version, storage_options=work.storage_options)
+        handle = open_line(work.uri, work.branch, work.version, work.storage_options)
         return pickle.dumps(_build(handle, work))
 
 

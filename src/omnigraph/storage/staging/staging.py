@@ -24,7 +24,7 @@ from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.reading.reading import take_ids, unique_ids
 from omnigraph.storage.staging.row_streams import Rows, row_stream
-from omnigraph.storage.staging.staged_files import files_of
+from omnigraph.storage.staging.staged_files import files_of, vectors_of
 from omnigraph.storage.values import StagedWrite, TableVersion
 
 
@@ -155,6 +155,16 @@ def delete_addresses(
     return thinner, emptied
 
 
+def stage_restore(handles: Handles, table: TableVersion, version: int) -> StagedWrite:
+    """Stage the content, and the columns, of an older version of the line. `TableNotFound` when that is gone.
+
+    Only to be committed inside the commit window with the branch's lease held: Lance accepts a restore while another
+    commit is under way, and that commit would vanish.
+    """
+    handles.private(table.at(version))
+    return staged(table, LanceOperation.Restore(version))
+
+
 def with_row_ids(fragments: list[FragmentMetadata], row_ids: Sequence[int]) -> list[FragmentMetadata]:
     """Give the first rows of freshly written fragments the stable row ids they had before; the rest get new ones."""
     start = 0
@@ -184,6 +194,7 @@ def staged(
         rows_updated,
         rows_deleted,
         files_of(table, operation),
+        vectors_of(table, operation),
     )
 
 

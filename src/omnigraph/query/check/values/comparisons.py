@@ -8,10 +8,11 @@ from omnigraph.diagnostics import Span
 from omnigraph.query import codes, ir
 from omnigraph.query.check.scope import shown
 from omnigraph.query.check.values.literals import INTEGER_RANGES, Misfit, coerce, describe, typed
-from omnigraph.query.check.values.own_ids import as_id, id_literal
+from omnigraph.query.check.values.own_ids import as_id, id_forms
 from omnigraph.query.text import syntax
 from omnigraph.query.text.print import expression_text
 from omnigraph.query.typing import BOOL, DATE, DATETIME, STRING, type_of
+from omnigraph.schema.given_ids import spelled
 from omnigraph.schema.patterns import BadPattern, portable_pattern
 from omnigraph.schema.types import (
     EntityType,
@@ -186,10 +187,7 @@ def _ordered(
 ) -> ir.Expr | None:
     if operator in {ir.CompareOp.EQ, ir.CompareOp.NE}:
         row = checker.row.tables if checker.row is not None else ()
-        if isinstance(left, ir.Literal):
-            left = id_literal(checker.scope, row, right, left)
-        elif isinstance(right, ir.Literal):
-            right = id_literal(checker.scope, row, left, right)
+        left, right = as_id(checker.scope, row, right, left), as_id(checker.scope, row, left, right)
     for operand, span in ((left, left_span), (right, right_span)):
         if not _single_value(checker, operand, operator.value, span):
             return None
@@ -237,7 +235,8 @@ def _contains(
         return _in_list(checker, needle, haystack, comparison.right.span, comparison.left.span)
     if isinstance(type_, ListType):
         adapted = _adapted(checker, needle, ScalarType(type_.item), comparison.right.span)
-        return None if adapted is None else ir.Contains(haystack, adapted)
+        row = checker.row.tables if checker.row is not None else ()
+        return None if adapted is None else ir.Contains(as_id(checker.scope, row, needle, haystack), adapted)
     if type_ is not None and is_text(type_):
         adapted = _adapted(checker, needle, STRING, comparison.right.span)
         return None if adapted is None else ir.Contains(haystack, adapted)
@@ -310,7 +309,8 @@ def _in_list(
         return _in_literal(checker, item, items, items_span)
     assert isinstance(items_type, ListType)
     adapted = _adapted(checker, item, ScalarType(items_type.item), item_span)
-    return None if adapted is None else ir.In(adapted, items)
+    row = checker.row.tables if checker.row is not None else ()
+    return None if adapted is None else ir.In(adapted, as_id(checker.scope, row, item, items))
 
 
 def _in_literal(checker: ExpressionChecker, item: ir.Expr, items: ir.Literal, span: Span) -> ir.Expr | None:
@@ -320,7 +320,8 @@ def _in_literal(checker: ExpressionChecker, item: ir.Expr, items: ir.Literal, sp
     assert scalar is not None
     row = checker.row.tables if checker.row is not None else ()
     try:
-        values = tuple(coerce(as_id(checker.scope, row, item, value), item_type) for value in items.value)
+        forms = id_forms(checker.scope, row, item)
+        values = tuple(coerce(spelled(forms, value), item_type) for value in items.value)
     except Misfit as misfit:
         if is_number(item_type) and (others := _numbers(items.value)) is not None:
             return ir.In(item, others)

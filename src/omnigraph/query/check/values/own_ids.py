@@ -1,42 +1,41 @@
-"""Literals that are compared with an id: the id itself, or the value of the key that it is made of.
+"""Constants that are compared with an id: the id itself, or the value of the key that it is made of.
 
 `$p.@id = date("2026-01-02")` asks for the node whose key is that day; so does any other spelling of it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 from omnigraph.query import ir
 from omnigraph.query.check.scope import Scope
 from omnigraph.query.typing import STRING
 from omnigraph.schema.catalog import OWN_COLUMNS, GraphType
-from omnigraph.schema.given_ids import NoId, own_forms
+from omnigraph.schema.given_ids import IdForm, own_forms, spelled
 
 
-def as_id(scope: Scope, row: tuple[GraphType, ...], operand: ir.Expr, value: Any) -> Any:
-    """The text of the id that a constant stands for where `operand` is an id; otherwise the constant as it is.
+def id_forms(scope: Scope, row: tuple[GraphType, ...], operand: ir.Expr) -> tuple[IdForm, ...]:
+    """What the ids are made of where `operand` is an id; none for everything else.
 
     `row` are the types of which bare names are properties.
     """
-    if not isinstance(operand, ir.Prop) or operand.declared or operand.name not in OWN_COLUMNS or value is None:
-        return value
-    texts: set[str] = set()
-    for type_ in _types(scope, row, operand.var):
-        form = own_forms(scope.catalog, type_).get(operand.name)
-        if form is None:
-            return value
-        try:
-            texts.add(form.take(list(value) if isinstance(value, tuple) else value))
-        except NoId:
-            return value
-    return texts.pop() if len(texts) == 1 else value
+    if not isinstance(operand, ir.Prop) or operand.declared or operand.name not in OWN_COLUMNS:
+        return ()
+    forms = [own_forms(scope.catalog, type_).get(operand.name) for type_ in _types(scope, row, operand.var)]
+    return tuple(form for form in forms if form is not None) if all(forms) else ()
 
 
-def id_literal(scope: Scope, row: tuple[GraphType, ...], operand: ir.Expr, literal: ir.Literal) -> ir.Literal:
-    """The same for a literal."""
-    found = as_id(scope, row, operand, literal.value)
-    return literal if found is literal.value else ir.Literal(found, STRING)
+def as_id(scope: Scope, row: tuple[GraphType, ...], operand: ir.Expr, constant: ir.Expr) -> ir.Expr:
+    """A literal or a parameter as it is compared with `operand`: if that is an id, in the spelling that is stored."""
+    forms = id_forms(scope, row, operand)
+    match constant:
+        case ir.Literal(value) if forms:
+            found = spelled(forms, value)
+            return constant if found is value else ir.Literal(found, STRING)
+        case ir.Param() if forms and not all(form.takes_any_text for form in forms):
+            return replace(constant, ids=forms)
+        case _:
+            return constant
 
 
 def _types(scope: Scope, row: tuple[GraphType, ...], variable: str) -> tuple[GraphType, ...]:
