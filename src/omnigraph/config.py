@@ -126,7 +126,13 @@ class Settings:
     """`indexed` or `csr` forces how edges are followed; unset decides by cost."""
 
     column_cache: int = _from_environment(512 << 20, "OMNIGRAPH_COLUMN_CACHE", parse_size)
-    """Bytes of whole columns that reads keep in memory, and as much again for the tokens of text columns."""
+    """Bytes of whole columns that reads keep in memory."""
+
+    read_cache: int = _from_environment(1536 << 20, "OMNIGRAPH_READ_CACHE", parse_size)
+    """Bytes that reads of all graphs keep in memory together: columns, ids, adjacency. What was last used stays."""
+
+    index_cache: int = _from_environment(512 << 20, "OMNIGRAPH_INDEX_CACHE", parse_size)
+    """Bytes of opened indexes that Lance keeps in memory for one graph; they outlive writes to the tables."""
 
     lease_seconds: float = _from_environment(30.0, "OMNIGRAPH_LEASE_SECONDS", parse_duration)
     """How long a lease on an object store lasts without being renewed. On local disk the system's locks decide."""

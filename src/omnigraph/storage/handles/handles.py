@@ -17,6 +17,7 @@ from collections.abc import Callable
 import lance
 from lance.dataset import LanceDataset
 
+from omnigraph.config import settings
 from omnigraph.errors import BadRequest
 from omnigraph.storage.constants import HANDLE_CACHE_SIZE
 from omnigraph.storage.handles.base_paths import at_home
@@ -40,7 +41,7 @@ class Handles:
         self.on_call: Hook | None = None
         self.before_read: Callable[[TableVersion], None] = lambda version: None
         self._storage_options = root.storage_options() or None
-        self._session = lance.Session()
+        self._session = lance.Session(index_cache_size_bytes=settings().index_cache)
         self._cache_size = max(1, cache_size)
         self._cached: OrderedDict[TableVersion, LanceDataset] = OrderedDict()
         self._newest = NewestVersions(root)
