@@ -1,8 +1,8 @@
 """Repair: explicit, by a person, for drift that no unfinished write covers and for sidecars that recovery refused.
 
-Without `confirm` it only reports. With it, verified drift is published; with `force` the rest is published too, or put
-back to what is published (`restore`). It never rewrites data: a table put back has one more version, with the content
-of the published one. A sidecar that recovery can handle is left to recovery.
+Without `confirm` it only reports. With it, verified drift is published and late drift put back; with `force` the rest
+is published too, or put back to what is published (`restore`). It never rewrites data: a table put back has one more
+version, with the content of the published one. A sidecar that recovery can handle is left to recovery.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _mend(
         return []
     with store.windows.enter(branch, store.manifest.read(branch).tables) as window:
         found = [drift for drift in drift_of_branch(store, branch) if not drift.is_covered(covered)]
-        mended = [drift for drift in found if force or drift.verdict is Verdict.VERIFIED]
+        mended = [drift for drift in found if force or drift.verdict in (Verdict.VERIFIED, Verdict.LATE)]
         refused = [RepairedTable(drift, REFUSED, _why(drift)) for drift in found if drift not in mended]
         if not mended:
             return refused
@@ -199,11 +199,11 @@ def _publish(
     pins: list[TablePin] = []
     for drift in mended:
         window.check()
-        # Verified drift is the same rows: nothing to put back.
-        back = restore and drift.verdict is not Verdict.VERIFIED
+        # Verified drift is the same rows: nothing to put back. What came late was taken back already.
+        back = drift.verdict is Verdict.LATE or (restore and drift.verdict is not Verdict.VERIFIED)
         pinned = line_of(drift.pin)
         if back:
-            version = store.tables.restore(pinned, drift.head, operation_id).version
+            version = store.tables.restore(pinned, drift.head, drift.late_of or operation_id).version
             pins.append(replace(drift.pin, version=version))
         else:
             rows = store.tables.count(pinned.at(drift.head))
@@ -222,7 +222,7 @@ def _publish(
     )
     expected = {drift.table_key: drift.pin for drift in mended}
     commit = publish(store, branch, Publication(commit=draft, updates=tuple(pins)), expected=expected)
-    _audit(store, operation_id, branch, done, pins, commit, restore)
+    _audit(store, operation_id, branch, done, pins, commit)
     return done, commit
 
 
@@ -233,7 +233,6 @@ def _audit(
     done: Sequence[RepairedTable],
     pins: Sequence[TablePin],
     commit: GraphCommit,
-    restore: bool,
 ) -> None:
     # What a table stands at is told in published versions: one that was put back shows its pinned rows again, whatever
     # the number of the version that was written for it.
@@ -241,7 +240,7 @@ def _audit(
         RecoveredTable(one.drift.table_key, one.drift.head, one.drift.pinned if one.action == RESTORED else pin.version)
         for one, pin in zip(done, pins, strict=True)
     )
-    kind = RecoveryKind.ROLLED_BACK if restore else RecoveryKind.ROLLED_FORWARD
+    kind = RecoveryKind.ROLLED_BACK if any(o.action == RESTORED for o in done) else RecoveryKind.ROLLED_FORWARD
     store.audit.record(
         RecoveryRecord(
             operation_id=operation_id,

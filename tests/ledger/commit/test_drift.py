@@ -8,13 +8,15 @@ from dataclasses import replace
 import pytest
 
 from omnigraph.errors import InternalError, RecoveryRequired, StorageError
-from omnigraph.failpoints import active
+from omnigraph.failpoints import FailpointError, active
 from omnigraph.ledger.branches.branches import create_branch
 from omnigraph.ledger.commit.attempts import RetryPolicy, run_write
 from omnigraph.ledger.commit.drift import drift_of, preserves_content
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, open_store
 from omnigraph.ledger.values import RECOVERY_ACTOR, WriterKind
+from omnigraph.maintain.repair import repair
+from omnigraph.maintain.verify import verify
 from tests.faults.invariants import check_history, check_pins_are_heads, observe
 from tests.faults.scenarios import work
 from tests.faults.writers import KNOWS, PERSON, content, edges_write, new_graph, put_friends, put_people
@@ -165,3 +167,72 @@ def test_a_crash_before_drift_is_published_changes_nothing(store: GraphStore) ->
     assert observe(store) == before
     put_people(store, {"bob": 1})
     check_pins_are_heads(store)
+
+
+# --- commits that came too late
+
+
+def land_late(store: GraphStore, operation_id: str, name: str = "late") -> None:
+    """What a writer does that was paused right before a table commit, after its write was taken back."""
+    pin = store.snapshot().pin(PERSON)
+    row = store.tables.take_ids(table_of(pin), ["ada"]).to_pylist()[0]
+    rows = store.tables.scan_table(table_of(pin)).slice(0, 0)
+    late = rows.from_pylist([{**row, "id": name, **({"slug": name} if "slug" in row else {})}], schema=rows.schema)
+    store.tables.commit_staged(store.tables.stage_append(table_of(pin), late), operation_id)
+
+
+@pytest.fixture
+def taken_back(store: GraphStore) -> str:
+    """The id of a write that recovery took back before anything of it had landed."""
+    run_killed(work, store.uri, "main", at="write.sidecar_put")
+    with open_store(store.uri) as opened:
+        [record] = opened.audit.list()
+    assert record.kind.value == "RolledBack"
+    return record.operation_id
+
+
+def people_of(store: GraphStore) -> set[object]:
+    return {row[0] for row in content(store)[PERSON]}
+
+
+@pytest.mark.parametrize("dies_at", [None, "drift.put_back", "drift.publish"])
+def test_what_landed_after_its_write_was_taken_back_is_put_back_by_the_next_write(
+    store: GraphStore, taken_back: str, dies_at: str | None
+) -> None:
+    with open_store(store.uri) as opened:
+        before = people_of(opened)
+        land_late(opened, taken_back)
+        assert people_of(opened) == before
+        if dies_at is not None:
+            with pytest.raises(FailpointError), active(dies_at, "raise"):
+                put_people(opened, {"next": 1})
+        put_people(opened, {"next": 1})
+        assert people_of(opened) == before | {"next"}
+        check_pins_are_heads(opened)
+        check_history(opened)
+        assert verify(opened).ok
+        assert len(opened.audit.list()) == 1
+
+
+def test_repair_puts_it_back_without_force(store: GraphStore, taken_back: str) -> None:
+    with open_store(store.uri) as opened:
+        before = people_of(opened)
+        land_late(opened, taken_back)
+        [found] = repair(opened).tables
+        assert found.drift.verdict.value == "late"
+        done = repair(opened, confirm=True)
+        assert ([one.action for one in done.tables], done.exit_code) == (["restored"], 0)
+        assert people_of(opened) == before
+        check_pins_are_heads(opened)
+        assert verify(opened).ok
+
+
+def test_a_commit_of_anybody_else_beside_it_is_for_a_person(store: GraphStore, taken_back: str) -> None:
+    with open_store(store.uri) as opened:
+        land_late(opened, taken_back)
+        pin = opened.snapshot().pin(PERSON)
+        head = opened.tables.head(pin.location, pin.lance_branch)
+        rows = opened.tables.take_ids(table_of(pin), ["ada"])
+        opened.tables.commit_staged(opened.tables.stage_upsert(head, rows), "somebody")
+        with pytest.raises(RecoveryRequired, match="omnigraph repair"):
+            put_people(opened, {"next": 1})

@@ -1,11 +1,13 @@
 """Drift: a table whose newest version is above the published one, found when a write enters its window.
 
 A sidecar may explain it: then recovery has to come first. If nothing explains it and no content changed (somebody
-compacted the table, or died while doing so), it is published as it stands. Anything else is for `repair`.
+compacted the table, or died while doing so), it is published as it stands. What a writer landed after its write was
+taken back (see `late_commits`) is put back. Anything else is for `repair`.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,10 +22,14 @@ from omnigraph.ledger.manifest.manifest import ManifestState
 from omnigraph.ledger.manifest.publish import CommitDraft, Publication, check_expected, publish
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.recovery.evidence import commits_above, line_of
+from omnigraph.ledger.recovery.late_commits import taken_back_before
 from omnigraph.ledger.recovery.sidecars import Sidecar, UnreadableSidecar
 from omnigraph.ledger.values import RECOVERY_ACTOR, BranchRef, TablePin, WriterKind
 
+declare("drift.put_back", "Just before a table is put back that a writer moved after its write was taken back")
 declare("drift.publish", "Just before drift that changes no content is published")
+
+_logger = logging.getLogger("omnigraph.ledger")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +83,8 @@ def check_heads(
     if not found:
         return
     _refuse_covered(store, intent.branch, found)
-    for drift in found:
-        _refuse_content(store, intent.branch, drift)
-    publish_drift(store, window, intent.branch, found, current)
+    settled = [_settled(store, window, intent.branch, drift) for drift in found]
+    publish_drift(store, window, intent.branch, settled, current)
     published = store.manifest.read(intent.branch)
     check_expected(store, intent.branch, published, intent.expected, intent.base.head.graph_commit_id)
 
@@ -172,13 +177,28 @@ def _blocked_by_unreadable(damage: UnreadableSidecar, branch: BranchRef, drift: 
     )
 
 
-def _refuse_content(store: GraphParts, branch: BranchRef, drift: Drift) -> None:
-    if preserves_content(store, drift):
-        return
-    raise RecoveryRequired(
-        f"{drift.pin.table_key} on branch `{branch.name}` is at version {drift.head} and version "
-        f"{drift.pin.version} is published; no unfinished write explains the difference, and it changes data. "
-        "Nothing was written. Run `omnigraph repair` to see what happened and to publish or undo it.",
-        table_key=drift.pin.table_key,
-        branch=branch.name,
+def _settled(store: GraphParts, window: Window, branch: BranchRef, drift: Drift) -> Drift:
+    """The drift as it can be published: as it is when no data changed, put back when it came too late."""
+    landed = commits_above(store, line_of(drift.pin), drift.head)
+    if all(commit.preserves_content for commit in landed):
+        return drift
+    late = taken_back_before(store, landed)
+    if late is None:
+        raise RecoveryRequired(
+            f"{drift.pin.table_key} on branch `{branch.name}` is at version {drift.head} and version "
+            f"{drift.pin.version} is published; no unfinished write explains the difference, and it changes data. "
+            "Nothing was written. Run `omnigraph repair` to see what happened and to publish or undo it.",
+            table_key=drift.pin.table_key,
+            branch=branch.name,
+        )
+    failpoint("drift.put_back")
+    window.check()
+    # With the id of the late operation: whoever dies before the publish leaves what is recognised as late again.
+    restored = store.tables.restore(line_of(drift.pin), drift.head, late)
+    _logger.warning(
+        "%s on branch `%s` was put back: %s was paused, taken back, and wrote to it afterwards",
+        drift.pin.table_key,
+        branch.name,
+        late,
     )
+    return Drift(drift.pin, restored.version)

@@ -1,7 +1,8 @@
 """Drift that no unfinished write explains: a line whose newest version is above the published one, and why.
 
 Reservations of fragments, compactions and index builds are verified maintenance: no row is another one afterwards.
-Anything else is suspicious, and what Lance cannot tell is unverifiable.
+What a writer landed after its write was taken back is late. Anything else is suspicious, and what Lance cannot tell is
+unverifiable.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import InternalError
 from omnigraph.ledger.branches.live_branches import for_live_branches
-from omnigraph.ledger.recovery.evidence import line_of
+from omnigraph.ledger.recovery.evidence import commits_above, line_of
+from omnigraph.ledger.recovery.late_commits import taken_back_before
 from omnigraph.ledger.recovery.sidecars import UnreadableSidecar
 from omnigraph.ledger.values import BranchRef, TablePin
 from omnigraph.storage.constants import OPERATION_ID_PROPERTY as TAG
@@ -31,6 +33,7 @@ class Verdict(StrEnum):
     """What can be said about drift."""
 
     VERIFIED = "verified"
+    LATE = "late"
     SUSPICIOUS = "suspicious"
     UNVERIFIABLE = "unverifiable"
 
@@ -48,6 +51,8 @@ class FoundDrift:
     verdict: Verdict
     transactions: tuple[str, ...]
     operation_ids: frozenset[str] = frozenset()
+    late_of: str | None = None
+    """The operation that landed too late, for a verdict of `LATE`."""
 
     @property
     def pinned(self) -> int:
@@ -140,11 +145,15 @@ def _drift(store: GraphStore, branch: BranchRef, pin: TablePin) -> FoundDrift | 
         return None
     line = line_of(pin)
     above = store.tables.transactions(line.location, line.branch, line.version, head)
+    late = None
     changes = [entry.changes_content for entry in above]
     if any(changed is None for changed in changes):
         verdict = Verdict.UNVERIFIABLE
+    elif not any(changes):
+        verdict = Verdict.VERIFIED
     else:
-        verdict = Verdict.SUSPICIOUS if any(changes) else Verdict.VERIFIED
+        late = taken_back_before(store, commits_above(store, line, head))
+        verdict = Verdict.SUSPICIOUS if late is None else Verdict.LATE
     kinds = tuple(entry.kind for entry in above)
     tags = frozenset(entry.properties[TAG] for entry in above if TAG in entry.properties)
-    return FoundDrift(branch.name, branch.incarnation, pin.table_key, pin, head, verdict, kinds, tags)
+    return FoundDrift(branch.name, branch.incarnation, pin.table_key, pin, head, verdict, kinds, tags, late)
