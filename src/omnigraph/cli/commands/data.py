@@ -101,6 +101,7 @@ def query(
     format: Annotated[Shape | None, typer.Option("--format", "-f", help="How rows are written.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show the plan instead of running it.")] = False,
     analyze: Annotated[bool, typer.Option("--analyze", help="Run it and show the plan with real counts.")] = False,
+    timeout: Annotated[float | None, typer.Option("--timeout", help="Stop it after so many seconds.")] = None,
     engine: Engine = "auto",
     master: Master = None,
 ) -> None:
@@ -113,15 +114,17 @@ def query(
     values = parameters(params, params_file)
     with call.read_branch() as graph, named_in_errors(str(query) if query else UNNAMED):
         if explain or analyze:
-            plan = graph.explain(source, name, values, at=at, analyze=analyze)
+            plan = graph.explain(source, name, values, at=at, analyze=analyze, timeout=timeout)
             sys.stdout.write((dump_json(plan.to_json()) if shape == "json" else str(plan)) + "\n")
             return
         if shape == "json":
             state = graph.snapshot(at)
-            result = graph.query(source, name, values, at=state.head.graph_commit_id, engine=engine)
+            at = state.head.graph_commit_id
+            result = graph.query(source, name, values, at=at, engine=engine, timeout=timeout)
             sys.stdout.write(dump_json(query_json(result, name or only_query(source), state)) + "\n")
             return
-        for chunk in result_text(graph.query(source, name, values, at=at, engine=engine), shape):
+        result = graph.query(source, name, values, at=at, engine=engine, timeout=timeout)
+        for chunk in result_text(result, shape):
             sys.stdout.write(chunk)
 
 
