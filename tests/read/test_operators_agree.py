@@ -14,7 +14,7 @@ from omnigraph.query.typing import F64, I64, STRING, type_of
 from omnigraph.read.run import run_on
 from omnigraph.read.tables.caches import ReadCaches
 from omnigraph.read.tables.reader import ArrowTables
-from omnigraph.schema.types import EntityType, ListType, Scalar
+from omnigraph.schema.types import EntityType, ListType, Scalar, ScalarType
 from tests.read.graphs import CATALOG, arrow_tables, databases
 from tests.read.reference import Reference
 from tests.read.test_agreement import same
@@ -38,7 +38,7 @@ def knows(input_: ir.Operator, from_: str, to: str, **more) -> ir.Expand:
 
 
 def since(op: ir.CompareOp, value: int, var: str = ir.EDGE) -> ir.Compare:
-    return ir.Compare(op, ir.Prop(var, "since", I64, True), ir.Literal(value, I64))
+    return ir.Compare(op, ir.Prop(var, "since", ScalarType(Scalar.I32), True), ir.Literal(value, I64))
 
 
 def query(
