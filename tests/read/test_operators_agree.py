@@ -26,7 +26,7 @@ OUT, IN, EITHER_WAY = ir.Direction.OUT, ir.Direction.IN, ir.Direction.BOTH
 
 
 def age(var: str) -> ir.Prop:
-    return ir.Prop(var, "age", I64, True)
+    return ir.Prop(var, "age", ScalarType(Scalar.I32), True)
 
 
 def entity(var: str, key: str = PERSON, nullable: bool = False) -> ir.Entity:
@@ -263,7 +263,7 @@ QUERIES = {
     "an unrelated block after a stage": query(
         ir.Filter(
             ir.Join(STAGE, ir.Scan("t", TEAM)),
-            ir.Compare(ir.CompareOp.GE, ir.Prop("t", "size", I64, True), ir.ColumnRef("n", I64)),
+            ir.Compare(ir.CompareOp.GE, ir.Prop("t", "size", ScalarType(Scalar.I32), True), ir.ColumnRef("n", I64)),
         ),
         {"p": NAMES["p"], "t": ir.Prop("t", "title", STRING)},
         (P, ir.Variable("t", TEAM)),
