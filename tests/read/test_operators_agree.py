@@ -263,7 +263,7 @@ QUERIES = {
     "an unrelated block after a stage": query(
         ir.Filter(
             ir.Join(STAGE, ir.Scan("t", TEAM)),
-            ir.Compare(ir.CompareOp.GE, ir.Prop("t", "size", ScalarType(Scalar.I32), True), ir.ColumnRef("n", I64)),
+            ir.Compare(ir.CompareOp.GE, ir.Prop("t", "size", I64, True), ir.ColumnRef("n", I64)),
         ),
         {"p": NAMES["p"], "t": ir.Prop("t", "title", STRING)},
         (P, ir.Variable("t", TEAM)),
