@@ -39,16 +39,11 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def copy_of(template: Path, place: Path) -> str:
-    return str(shutil.copytree(template, place))
-
-
-def prepared_for(writer: Writer, template: Path, place: Path) -> Path:
-    """What all cases of a writer start from: the template, or a copy of it with what has to be done first."""
-    if writer.first is None:
-        return template
-    writer.first(copy_of(template, place))
-    return place
+def copy_of(template: Path, place: Path, writer: Writer) -> str:
+    shutil.copytree(template, place)
+    if writer.first is not None:
+        writer.first(str(place))
+    return str(place)
 
 
 def cases(met: dict[str, int]) -> list[tuple[str, int]]:
@@ -63,14 +58,13 @@ def shown(uri: str) -> GraphContent:
 
 @pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.name)
 def test_a_killed_writer_leaves_the_state_before_or_after(writer: Writer, template: Path, tmp_path: Path) -> None:
-    template = prepared_for(writer, template, tmp_path / "prepared")
-    twin = copy_of(template, tmp_path / "twin")
+    twin = copy_of(template, tmp_path / "twin", writer)
     before = shown(twin)
     met = failpoints_met(writer.work, twin, writer.branch)
     after = shown(twin)
     outcomes = []
     for number, (failpoint, hit) in enumerate(cases(met)):
-        uri = copy_of(template, tmp_path / str(number))
+        uri = copy_of(template, tmp_path / str(number), writer)
         run_killed(writer.work, uri, writer.branch, at=failpoint, hit=hit)
         try:
             outcomes.append(check_invariants(uri, before, after, next_write=write_next(writer.branch)))
