@@ -56,7 +56,14 @@ class Reads(Held):
 
         Result.to_spark_hook = staticmethod(_result_to_spark)
         snapshot = self._state("query", at, branch, actor)
-        own = {"name": name, "branch": branch, "at": at, "actor": actor, "memory_limit": memory_limit}
+        own = {
+            "name": name,
+            "branch": branch,
+            "at": at,
+            "actor": actor,
+            "memory_limit": memory_limit,
+            "timeout": timeout,
+        }
         compiled, values = self._compile_read("query", source, name, params, more, own, snapshot)
         provider = provider if provider is not None else provider_of_the_environment()
         if engine_for_tables(engine, snapshot, compiled.reads) == "spark":
@@ -91,16 +98,17 @@ class Reads(Held):
         at: Target = None,
         analyze: bool = False,
         actor: str | None = None,
+        timeout: float | None = None,
         **more: Any,
     ) -> Explanation:
         """How a read would run; with `analyze` it is run, and the plan shows real row counts and times."""
         from omnigraph.read.run import explain_query
 
         snapshot = self._state("explain", at, branch, actor)
-        own = {"name": name, "branch": branch, "at": at, "actor": actor, "analyze": analyze or None}
+        own = {"name": name, "branch": branch, "at": at, "actor": actor, "analyze": analyze or None, "timeout": timeout}
         compiled, values = self._compile_read("explain", source, name, params, more, own, snapshot)
         catalog = self._store.catalog(snapshot.schema_digest)
-        return explain_query(self._store, snapshot, catalog, compiled, values, analyze=analyze)
+        return explain_query(self._store, snapshot, catalog, compiled, values, analyze=analyze, timeout=timeout)
 
     def snapshot(self, at: Target = None, *, branch: str | None = None, actor: str | None = None) -> Snapshot:
         """The tables and versions that a branch, commit, tag, manifest version or time publishes."""

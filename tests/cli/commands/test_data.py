@@ -51,6 +51,14 @@ def test_explain_shows_the_plan(run: Run, graph: Path) -> None:
     assert "rows" in run("query", graph, "-e", ALL, "--analyze").out
 
 
+def test_a_query_stops_when_its_time_is_over(run: Run, graph: Path) -> None:
+    for more in ((), ("--analyze",), ("--json",)):
+        ran = run("query", graph, "-e", ALL, "--timeout", "0.000001", *more)
+        assert ran.code == 1
+        assert "did not finish within" in ran.err + ran.out
+    assert run("query", graph, "-e", ALL, "--timeout", "60").code == 0
+
+
 def test_a_type_error_shows_code_caret_and_suggestion(run: Run, graph: Path) -> None:
     ran = run("query", graph, "-e", "query q() { match { $p: Persn } return { $p } }")
     assert ran.code == 1

@@ -101,6 +101,7 @@ def query(
     format: Annotated[Shape | None, typer.Option("--format", "-f", help="How rows are written.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show the plan instead of running it.")] = False,
     analyze: Annotated[bool, typer.Option("--analyze", help="Run it and show the plan with real counts.")] = False,
+    timeout: Annotated[float | None, typer.Option("--timeout", help="Stop it after so many seconds.")] = None,
     engine: Engine = "auto",
     master: Master = None,
 ) -> None:
@@ -113,14 +114,14 @@ def query(
     values = parameters(params, params_file)
     with call.read_branch() as graph, named_in_errors(str(query) if query else UNNAMED):
         if explain or analyze:
-            plan = graph.explain(source, name, values, at=at, analyze=analyze)
+            plan = graph.explain(source, name, values, at=at, analyze=analyze, timeout=timeout)
             sys.stdout.write((dump_json(plan.to_json()) if shape == "json" else str(plan)) + "\n")
             return
+        result = graph.query(source, name, values, at=at, engine=engine, timeout=timeout)
         if shape == "json":
-            result = graph.query(source, name, values, at=at, engine=engine)
             sys.stdout.write(dump_json({**result.head_json(), "rows": orjson_rows(result)}) + "\n")
             return
-        for chunk in result_text(graph.query(source, name, values, at=at, engine=engine), shape):
+        for chunk in result_text(result, shape):
             sys.stdout.write(chunk)
 
 

@@ -20,7 +20,7 @@ EXACT = 2**53
 """Integers up to here are exact as 64-bit floats."""
 _STRETCH = 2**20
 """So many numbers of 32 bits add up exactly as floats."""
-_IN_CACHE = 2**15
+_IN_CACHE = 2**16
 """So many numbers, and what is made of them on the way, fit the cache of a processor."""
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from omnigraph.read.codes.arrays import Codes, distinct_codes, ranges
+from omnigraph.read.codes.arrays import Codes, distinct_codes, inserted, ranges
 from omnigraph.read.matching.links import Links, pair_numbers, recoded
 from omnigraph.read.matching.paths import shortest_paths
 from omnigraph.read.matching.reach import Csr, Reached, form_of
@@ -44,9 +44,10 @@ def expand_or_nothing(run: Run, frame: Frame, step: ExpandStep) -> Frame:
         # Rows that are in order stay so: sorting them again would cost more than everything else here.
         in_order = bool(np.all(rows[1:] >= rows[:-1]))
         places = np.searchsorted(rows, alone) if in_order else np.full(len(alone), len(rows))
-        edges = None if reached.edges is None else np.insert(reached.edges, places, NULL)
-        rows = np.insert(rows, places, alone)
-        reached = Reached(rows, np.insert(reached.targets, places, NULL), edges)
+        nothing = np.full(len(alone), NULL, dtype=np.int64)
+        edges = None if reached.edges is None else inserted(reached.edges, places, nothing)
+        rows = inserted(rows, places, alone)
+        reached = Reached(rows, inserted(reached.targets, places, nothing), edges)
     return _bound(run, frame, step, rows, reached)
 
 
