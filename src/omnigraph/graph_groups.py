@@ -25,6 +25,9 @@ class BranchGroup(Group):
         self.create = graph.branch_create
         self.delete = graph.branch_delete
         self.merge = graph.merge
+        self.revert = graph.revert
+        self.restore = graph.restore
+        self.cherry_pick = graph.cherry_pick
         self.diff = graph.diff
         self.sync = graph.sync_branch
 
@@ -32,7 +35,7 @@ class BranchGroup(Group):
         """The public branches, sorted by name, with who made them, when and from where."""
         from omnigraph.ledger.branches.branches import list_branches
 
-        return list_branches(self._graph._store)
+        return self._graph._readable(list_branches(self._graph._store), actor)
 
     def _repr_html_(self) -> str:
         from omnigraph.notebook import html_table
@@ -77,3 +80,4 @@ class MaintenanceGroup(Group):
         self.cleanup = graph.cleanup
         self.verify = graph.verify
         self.recoveries = graph.recoveries
+        self.relocate = graph.relocate

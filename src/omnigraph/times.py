@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import time
 from datetime import UTC, datetime, timedelta
 
 from omnigraph.choices import Time
 from omnigraph.errors import BadRequest
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DATED = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)")
+_AGO = re.compile(r"(?P<count>\d+|an?|one)\s+(?P<unit>second|minute|hour|day|week)s?\s+ago", re.IGNORECASE)
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 
 
 def aware(microseconds: int) -> datetime:
@@ -42,3 +47,21 @@ def to_microseconds(moment: Time, what: str, *, in_utc: bool = False) -> int:
             f"{moment.isoformat()}Z for UTC, or give an aware datetime (datetime.now(UTC))"
         )
     return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def looks_like_time(text: str) -> bool:
+    """Whether a text is meant as a time: it starts with a date, or ends with `ago`."""
+    return _DATED.match(text) is not None or text.lower().endswith(" ago")
+
+
+def moment_of(moment: Time, what: str) -> int:
+    """Microseconds since the epoch of a time, also of one such as `2 hours ago`."""
+    if isinstance(moment, str) and moment.lower().endswith(" ago"):
+        found = _AGO.fullmatch(moment.strip())
+        if found is None:
+            raise BadRequest(
+                f"{what}: `{moment}` is no length of time; write `2 hours ago`, with second, minute, hour, day or week"
+            )
+        count = int(found["count"]) if found["count"].isdigit() else 1
+        return time.time_ns() // 1000 - count * _SECONDS[found["unit"].lower()] * 1_000_000
+    return to_microseconds(moment, what)

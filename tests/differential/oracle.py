@@ -65,6 +65,8 @@ class Oracle:
             shown = {"@id": value["@id"]}
             if type_.startswith("interface:") or "|" in type_:
                 shown["@type"] = value["@type"]
+            if type_.startswith("edge:"):
+                shown |= {"@src": value["@src"], "@dst": value["@dst"]}
             for name, own in types.items():
                 if own != "Vector" and value[name] is not None:
                     shown[name] = self._shown(value[name], own)

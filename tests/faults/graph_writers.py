@@ -159,6 +159,54 @@ def merge_with_answers(uri: str, branch: str) -> None:
     og.open(uri, actor="act-ada").merge("review", into=branch, resolutions=answers)
 
 
+def _nth(graph: og.Graph, back: int) -> str:
+    """A commit of the handle's branch, so many before its head."""
+    return graph.log()[back].graph_commit_id
+
+
+def revert(uri: str, branch: str) -> None:
+    """Take back the load before the last commit, or on a branch the last."""
+    graph = og.open(uri, branch=branch, actor="act-ada")
+    graph.revert(_nth(graph, 1 if branch == "main" else 0))
+
+
+def cherry_pick(uri: str, branch: str) -> None:
+    """Bring what `review` did to another branch."""
+    graph = og.open(uri, branch=branch, actor="act-ada")
+    graph.cherry_pick("review")
+
+
+def restore(uri: str, branch: str) -> None:
+    """Go back to the state after the first load."""
+    graph = og.open(uri, branch=branch, actor="act-ada")
+    graph.restore(_nth(graph, 2))
+
+
+def write_on_review(uri: str) -> None:
+    """Two more commits on `review`, so that its own lines have a past."""
+    graph = og.open(uri, branch="review")
+    for age in (51, 52):
+        graph.load([person("carl", age), person("grace", age)], mode="merge")
+
+
+def restore_to_another(uri: str, branch: str) -> None:
+    """Make the state of `review` that of a branch: rows are written to `main`, other branches fork."""
+    og.open(uri, branch=branch, actor="act-ada").restore("review")
+
+
+def restore_schema(uri: str, branch: str) -> None:
+    """Take back a schema apply, and the rows that were written since."""
+    graph = og.open(uri, branch=branch, actor="act-ada")
+    graph.restore(_nth(graph, 2))
+
+
+def after_schema_change(uri: str) -> None:
+    """A graph whose schema was changed, with rows of the new one."""
+    only_main(uri)
+    apply_schema(uri, "main")
+    og.open(uri).load([{"type": "Human", "data": {"slug": "zed"}}], mode="append")
+
+
 def optimize(uri: str, branch: str) -> None:
     """Compact and index."""
     og.open(uri, actor="act-ada").optimize(branch=branch)
@@ -219,6 +267,14 @@ WRITERS = [
     Writer(merge_with_answers, "other"),
     Writer(apply_schema, first=only_main),
     Writer(drop_for_good, first=only_main),
+    Writer(revert),
+    Writer(revert, "review"),
+    Writer(cherry_pick, "other"),
+    Writer(restore),
+    Writer(restore, "review", first=write_on_review),
+    Writer(restore_to_another),
+    Writer(restore_to_another, "other"),
+    Writer(restore_schema, first=after_schema_change),
     Writer(optimize),
     Writer(build_indexes),
     Writer(build_indexes, "review"),

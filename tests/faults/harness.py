@@ -26,6 +26,7 @@ ROOMS = [
     "omnigraph.write.load.load",
     "omnigraph.write.schema.schema_apply",
     "omnigraph.merge.merge",
+    "omnigraph.merge.undo.revert",
     "omnigraph.maintain.optimize.optimize",
 ]
 PRELOADED = [

@@ -212,8 +212,8 @@ class _Run:
             if writer.dead:
                 return
             store = GraphStore(open_root(self._uri), read_only=False)
-            # Locks in process are shared by all handles on a graph; these writers are no one process.
-            store.windows._graph = f"{self._uri} {writer.number}"
+            # Locks and queues in process are shared by all handles on a graph; these writers are no one process.
+            store.windows._graph = store.queue._graph = f"{self._uri} {writer.number}"
             writer.outcome = WRITERS[writer.name](store, f"w{writer.number}")
         except _Dead:
             return
@@ -229,7 +229,7 @@ class _Run:
     def _kill(self, writer: _Writer) -> None:
         writer.dead = True
         for descriptor in writer.descriptors & os_locks._open_descriptors:
-            os_locks.unlock(descriptor)
+            os_locks.close(descriptor)
 
 
 def open_root(uri: str) -> object:

@@ -1,11 +1,15 @@
-"""Forged graphs of the internal schema versions 1, 2 and 3, as older programs left them.
+"""Forged graphs of the internal schema versions 1, 2 and 3, as the original program left them.
 
 `__manifest` has a `table` row per table and a growing history of `table_version` rows; graph branches are Lance
 branches of it under their public names, and forks of tables have the branch's name too; the schema is `_schema.pg`
-alone.
+alone. `_graph_commits.lance` has one Lance branch per graph branch and no actors: those are in a dataset of their own,
+as are recoveries. A write in flight has a sidecar that names tables by path, and its commits carry no tag.
 """
 
 from __future__ import annotations
+
+import json
+from collections.abc import Sequence
 
 import lance
 import pyarrow as pa
@@ -16,6 +20,9 @@ from omnigraph.storage.uri import Root, parse_root
 from tests.ledger.graphs import SCHEMA
 
 PERSON_AT, KNOWS_AT = "nodes/person-4711", "edges/knows-4712"
+OPERATION = "01M7HG7SDST2HZP8K8PJ912K1T"
+DELETED_COMMIT = "01H00000000000000000000DEL"
+OUTCOMES = '[{"table_key": "node:Person", "from_version": 5, "to_version": 4}]'
 _COMMIT_IDS = ("01H0000000000000000000000A", "01H0000000000000000000000B", "01H0000000000000000000000C")
 _PEOPLE = pa.schema(
     [pa.field("id", pa.string(), False), pa.field("name", pa.string(), False), pa.field("age", pa.int32())]
@@ -108,11 +115,11 @@ def _rows(*rows: dict, stamp: int = 1) -> pa.Table:
             pa.field("object_type", pa.string(), nullable=False),
             pa.field("location", pa.string()),
             pa.field("metadata", pa.string()),
-            pa.field("base_objects", pa.string()),
-            pa.field("table_key", pa.string()),
-            pa.field("table_version", pa.int64()),
+            pa.field("base_objects", pa.list_(pa.string())),
+            pa.field("table_key", pa.string(), nullable=False),
+            pa.field("table_version", pa.uint64()),
             pa.field("table_branch", pa.string()),
-            pa.field("row_count", pa.int64()),
+            pa.field("row_count", pa.uint64()),
         ],
         metadata={STAMP_KEY: str(stamp)} if stamp > 1 else None,
     )
@@ -128,12 +135,81 @@ def _leave_runs(root: Root) -> None:
 
 
 def _log(root: Root) -> None:
-    rows = [
-        (_COMMIT_IDS[0], None, 2, None, "act-ada", 1_000_000),
-        (_COMMIT_IDS[1], "review/1", 3, _COMMIT_IDS[0], "act-dee", 2_000_000),
-        (_COMMIT_IDS[2], None, 3, _COMMIT_IDS[0], "act-cyd", 3_000_000),
-    ]
-    names = ("graph_commit_id", "manifest_branch", "manifest_version", "parent_commit_id", "actor_id", "created_at")
-    table = pa.Table.from_pylist([dict(zip(names, row)) for row in rows])
-    nothing = pa.nulls(len(rows), pa.string())
-    _write(root, "_graph_commits.lance", table.append_column("merged_parent_commit_id", nothing))
+    first, on_review, on_main = _COMMIT_IDS
+    main = _write(root, "_graph_commits.lance", _commits((first, None, 2, None, None, 1_000_000)))
+    review = main.create_branch("review/1", (None, 1), storage_options=root.storage_options())
+    lance.write_dataset(_commits((on_review, "review/1", 3, first, None, 2_000_000)), review, mode="append")
+    # The branch that was merged is gone, and its commits with it.
+    lance.write_dataset(_commits((on_main, None, 3, first, DELETED_COMMIT, 3_000_000)), main, mode="append")
+    actors = [(first, "act-ada", 1_000_000), (on_review, "act-dee", 2_000_000), (on_main, "act-cyd", 3_000_000)]
+    _write(root, "_graph_commit_actors.lance", _timed(actors, ("graph_commit_id", "actor_id", "created_at")))
+
+
+def _commits(*rows: tuple) -> pa.Table:
+    names = ("graph_commit_id", "manifest_branch", "manifest_version", "parent_commit_id", "merged_parent_commit_id")
+    table = _timed(rows, (*names, "created_at"))
+    types = {"manifest_version": pa.uint64()}
+    return table.cast(pa.schema([pa.field(n, types.get(n) or _text_or_time(n)) for n in (*names, "created_at")]))
+
+
+def _text_or_time(name: str) -> pa.DataType:
+    return pa.timestamp("us") if name == "created_at" else pa.string()
+
+
+def _timed(rows: Sequence[tuple], names: Sequence[str]) -> pa.Table:
+    columns = {name: list(values) for name, values in zip(names, zip(*rows))}
+    return pa.table({**columns, "created_at": pa.array(columns["created_at"], pa.timestamp("us"))})
+
+
+def leave_recovery(path: str) -> None:
+    """A recovery that the original program did and wrote down."""
+    row = (_COMMIT_IDS[2], "RolledBack", "act-kill", "01H00000000000000000000REC", "Load", OUTCOMES, 4_000_000)
+    names = ("graph_commit_id", "recovery_kind", "recovery_for_actor", "operation_id", "sidecar_writer_kind")
+    rows = _timed([row], (*names, "per_table_outcomes_json", "created_at"))
+    _write(parse_root(path), "_graph_commit_recoveries.lance", rows)
+
+
+def leave_schema_lock(path: str) -> None:
+    """The lock of a schema change whose maker is gone."""
+    open_manifest(path).create_branch("__schema_apply_lock__", storage_options=parse_root(path).storage_options())
+
+
+def leave_write(
+    path: str, *, branch: str | None = None, people: int = 0, edges: int = 0, published: bool = False
+) -> str:
+    """A load of gus and hal, and an edge between them, whose writer died when these tables had moved; its id."""
+    root = parse_root(path)
+    line = f"/tree/{branch}" if branch else ""
+    tables = [_planned(root, key, place, line) for key, place in (("node:Person", PERSON_AT), ("edge:Knows", KNOWS_AT))]
+    if branch is not None:
+        # The first edge on this branch: its line is made by the write itself.
+        knows = lance.dataset(root.child(KNOWS_AT), storage_options=root.storage_options())
+        knows.create_branch(branch, (None, 1), storage_options=root.storage_options())
+    for _ in range(people):
+        at = root.child(f"{PERSON_AT}{line}")
+        _add(lance.dataset(at, storage_options=root.storage_options()), "gus")
+    for _ in range(edges):
+        rows = pa.table({"id": ["k"], "src": ["gus"], "dst": ["ada"]}, schema=_KNOWS)
+        at = root.child(f"{KNOWS_AT}{line}")
+        lance.write_dataset(rows, lance.dataset(at, storage_options=root.storage_options()), mode="append")
+    if published:
+        _publish(open_manifest(path), _version("node:Person", 5, 4), _version("edge:Knows", 2, 1))
+    sidecar = {
+        "schema_version": 1,
+        "operation_id": OPERATION,
+        "started_at": "1794810045881852",
+        "branch": branch,
+        "actor_id": "act-kill",
+        "writer_kind": "Load",
+        "tables": tables,
+    }
+    open_objects(root).put(f"__recovery/{OPERATION}.json", json.dumps(sidecar).encode())
+    return OPERATION
+
+
+def _planned(root: Root, key: str, place: str, line: str) -> dict:
+    try:
+        at = lance.dataset(root.child(f"{place}{line}"), storage_options=root.storage_options()).version
+    except ValueError:
+        at = lance.dataset(root.child(place), storage_options=root.storage_options()).version
+    return {"table_key": key, "table_path": f"g.omni/{place}", "expected_version": at, "post_commit_pin": at + 1}

@@ -15,6 +15,7 @@ import obstore
 from omnigraph.ledger.store import GraphStore, open_store
 from omnigraph.storage.constants import LOCKS_DIRECTORY
 from omnigraph.storage.leases.lease_values import decode_info, encode_info
+from omnigraph.storage.objects.object_errors import ObjectNotFound
 from omnigraph.storage.objects.objects import ObjectStore, open_objects
 from omnigraph.storage.uri import parse_root
 
@@ -58,7 +59,10 @@ def let_leases_run_out(uri: str, process: int) -> None:
         return
     objects = open_objects(root)
     for entry in objects.list(f"{LOCKS_DIRECTORY}/leases"):
-        info = decode_info(objects.get(entry.path)[0])
+        try:
+            info = decode_info(objects.get(entry.path)[0])
+        except ObjectNotFound:
+            continue  # Somebody else has just given it back.
         if info is not None and info.process == process:
             objects.put(entry.path, encode_info(replace(info, expires_at=0.0)))
 

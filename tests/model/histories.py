@@ -250,19 +250,22 @@ class HistoriesMachine(RuleBasedStateMachine):
         source=_branch,
         onto=_branch,
         strategy=st.sampled_from([None, None, "ours", "theirs"]),
+        granularity=st.sampled_from(["row", "property"]),
         fault=st.none() | st.none() | st.tuples(st.sampled_from(FAULTS), st.integers(1, 2)),
     )
-    def merge(self, source: int, onto: int, strategy: str | None, fault: tuple[str, int] | None) -> None:
+    def merge(
+        self, source: int, onto: int, strategy: str | None, granularity: str, fault: tuple[str, int] | None
+    ) -> None:
         from_, into = self.branch(source), self.branch(onto)
         if from_ == into:
             return
-        heads, expected, refused = self.merged(from_, into, strategy)
+        heads, expected, refused = self.merged(from_, into, strategy, granularity)
         try:
             if fault is None:
-                result = self.graph.merge(from_, into, strategy=strategy)
+                result = self.graph.merge(from_, into, strategy=strategy, granularity=granularity)
             else:
                 with active(fault[0], f"raise:{fault[1]}"):
-                    result = self.graph.merge(from_, into, strategy=strategy)
+                    result = self.graph.merge(from_, into, strategy=strategy, granularity=granularity)
         except MergeConflicts as error:
             reason, conflicts = str(error), error.conflicts
             assert refused is not None, f"the graph refused a merge that the model makes: {reason}"
@@ -288,12 +291,12 @@ class HistoriesMachine(RuleBasedStateMachine):
         self.check_all()
 
     def merged(
-        self, from_: str, into: str, strategy: str | None
+        self, from_: str, into: str, strategy: str | None, granularity: str = "row"
     ) -> tuple[tuple[str, str], GraphModel | None, Exception | None]:
         """Both heads, and what the model says of their merge: a state, None when there is nothing to do, or why not."""
         heads = self.graph.head(from_).graph_commit_id, self.graph.head(into).graph_commit_id
         try:
-            return heads, self.history.merged(*heads, strategy), None
+            return heads, self.history.merged(*heads, strategy, granularity), None
         except (Refused, Collides) as error:
             return heads, None, error
 

@@ -62,18 +62,26 @@ class HistoryModel:
     def generation(self, id_: str) -> int:
         return 1 + max((self.generation(parent) for parent in self.commits[id_].parents), default=0)
 
-    def merged(self, source: str, target: str, strategy: str | None) -> GraphModel | None:
+    def merged(self, source: str, target: str, strategy: str | None, granularity: str = "row") -> GraphModel | None:
         """The state of the target after the merge; None when it has the source already. Refused, Collides."""
         if source in self.ancestors(target):
             return None
-        bases = self.best_common([source], target)
+        return self.brought(self.best_common([source], target), source, target, strategy, granularity)
+
+    def brought(
+        self, bases: Sequence[str], source: str, target: str, strategy: str | None, granularity: str = "row"
+    ) -> GraphModel:
+        """The state of the target with what changed from the bases to the source. Refused, Collides."""
         theirs, ours = self.commits[source].state, self.commits[target].state
         result = GraphModel()
         colliding: set[tuple[str, Any]] = set()
         for table in TABLES:
             for key in theirs.tables[table].keys() | ours.tables[table].keys():
                 s, t = theirs.tables[table].get(key), ours.tables[table].get(key)
-                row = _three_way(self._base(bases, table, key), s, t)
+                base = self._base(bases, table, key)
+                row = _three_way(base, s, t)
+                if row == UNKNOWN and granularity == "property":
+                    row = _by_property(base, s, t, strategy)
                 if row == UNKNOWN:
                     colliding.add((table, key))
                     row = s if strategy == "theirs" else t
@@ -106,6 +114,19 @@ def _three_way(base: Row | str | None, source: Row | None, target: Row | None) -
     if source == base:
         return target
     return source if target == base else UNKNOWN
+
+
+def _by_property(base: Row | str | None, source: Row | None, target: Row | None, strategy: str | None) -> Row | str:
+    """A row that both sides changed, one property after the other."""
+    if source is None or target is None or base is None or isinstance(base, str):
+        return UNKNOWN
+    found: Row = {}
+    for name in target:
+        s, t, b = source[name], target[name], base[name]
+        if s != t and b not in (s, t) and strategy is None:
+            return UNKNOWN
+        found[name] = t if s in (t, b) else s if t == b or strategy == "theirs" else t
+    return found
 
 
 __all__ = ["SCHEMA", "Collides", "HistoryModel", "Refused"]

@@ -53,6 +53,8 @@ PLACES_TO_DIE: Mapping[str, tuple[str, ...]] = {
         "merge.staged",
         "merge.before_delete_source",
     ),
+    "revert": (*_COMMIT, "storage.fork.before", "storage.fork.after", "undo.decided", "undo.staged"),
+    "restore": (*_COMMIT, "storage.fork.before", "storage.fork.after", "restore.staged"),
     "branch_create": ("branch_create.before_manifest", "branch_create.before_ref", "branch_create.after_ref"),
     "branch_delete": ("branch_delete.before_ref", "branch_delete.after_ref", "branch_delete.between_forks"),
     "optimize": (*_COMMIT, "optimize.prepared", "storage.compaction.before", "storage.compaction.after"),

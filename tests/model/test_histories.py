@@ -9,11 +9,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from tests.model.histories import EXAMPLES, HistoriesMachine
+from tests.model.histories import EXAMPLES
+from tests.model.undo_histories import UndoMachine
 
-TestHistories = pytest.mark.slow(HistoriesMachine.TestCase)
+TestHistories = pytest.mark.slow(UndoMachine.TestCase)
 TestHistories.settings = settings(
-    max_examples=EXAMPLES or 12,
+    max_examples=EXAMPLES or 14,
     stateful_step_count=50 if EXAMPLES else 30,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink]

@@ -13,6 +13,8 @@ from omnigraph.graph import Graph
 from omnigraph.merge.diff import DiffFilter, diff, summary
 from omnigraph.merge.merge import merge
 from omnigraph.merge.placement import IN_PROCESS, Placement
+from omnigraph.merge.undo.restore import restore
+from omnigraph.merge.undo.revert import cherry_pick, revert
 from omnigraph.spark.jobs.merge import spark_placement
 
 pytestmark = pytest.mark.spark
@@ -116,3 +118,36 @@ def test_a_difference_is_the_same_in_the_same_order(placements: tuple[Placement,
         assert summary(g._store, left, right, None, placements[0]) == summary(
             g._store, left, right, None, placements[1]
         )
+
+
+def test_properties_are_merged_alike(placements: tuple[Placement, Placement], tmp_path: Path) -> None:
+    states, conflicts = [], []
+    for placement in placements:
+        with history(tmp_path / placement.engine) as g:
+            changes = [{"slug": f"p{n}", "taste": [n, 2], "photo": "dHdv"} for n in range(5, 15)]
+            g.load(changes, type="Person", mode="merge")
+            g.mutate(OLDER, s="p6", a=7)
+            found = merge(g._store, "work", granularity="property", dry_run=True, placement=placement).conflicts
+            conflicts.append([(c.row_id, c.properties, c.message) for c in found])
+            merge(g._store, "work", granularity="property", strategy="theirs", placement=placement)
+            states.append(state(g, tmp_path))
+    assert conflicts[0] == conflicts[1]
+    assert [(row, properties) for row, properties, _ in conflicts[0]] == [("p6", ("age",))]
+    assert states[0] == states[1]
+
+
+def test_undo_gives_the_same_rows_and_counts(placements: tuple[Placement, Placement], tmp_path: Path) -> None:
+    seen = []
+    for placement in placements:
+        with history(tmp_path / placement.engine) as g:
+            own = [merge(g._store, "work", placement=placement).tables, state(g, tmp_path)]
+            merged = g.head().graph_commit_id
+            g.mutate(OLDER, s="p41", a=2)
+            undone = revert(g._store, merged, placement=placement)
+            own += [undone.tables, undone.engine == placement.engine, state(g, tmp_path)]
+            picked = cherry_pick(g._store, merged, placement=placement)
+            own += [picked.tables, state(g, tmp_path)]
+            restore(g._store, "work", placement=placement)
+            own.append(state(g, tmp_path))
+            seen.append(own)
+    assert seen[0] == seen[1]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import Any
 
 import pytest
 
-from omnigraph.errors import BadRequest
+from omnigraph.errors import BadRequest, Cancelled, QueryTimeout
 from omnigraph.ledger.store import GraphStore
 from omnigraph.query import ir
 from omnigraph.query.lower.compile import compile_query
 from omnigraph.read.run import run_query as run_in_process
+from omnigraph.read.state.control import CancelToken
 from tests.parity.graphs import make_graph
 
 pytestmark = pytest.mark.spark
@@ -181,3 +184,47 @@ def test_a_result_stays_a_frame_on_spark(spark: Any, graph: GraphStore) -> None:
     rows = frame.select("c.@id", "n").collect()
     assert [row.n for row in rows] == sorted(row.n for row in rows)
     assert {row["@id"] for row in rows} == {"Oslo", "Rome", "Łódź"}
+
+
+ENDLESS = (
+    "query endless() { match { $a: Person  $b: Person  $c: Person  $d: Person  $e: Person  $f: Person  $g: Person } "
+    "return { count($g) as n } }"
+)
+"""Twenty thousand million rows."""
+
+
+def test_a_query_on_spark_stops_when_its_time_is_over(spark: Any, graph: GraphStore) -> None:
+    started = time.monotonic()
+    with pytest.raises(QueryTimeout, match=r"did not finish within 0\.5 s") as stopped:
+        ask_spark(spark, graph, ENDLESS, timeout=0.5)
+    assert stopped.value.details["timeout"] == 0.5
+    assert time.monotonic() - started < 60
+    assert_idle(spark)
+    with pytest.raises(BadRequest, match="more than 0 seconds"):
+        ask_spark(spark, graph, ENDLESS, timeout=0)
+
+
+def test_a_query_on_spark_stops_when_it_is_cancelled(spark: Any, graph: GraphStore) -> None:
+    token = CancelToken()
+    threading.Timer(0.5, token.cancel).start()
+    with pytest.raises(Cancelled):
+        ask_spark(spark, graph, ENDLESS, cancel=token)
+    assert_idle(spark)
+
+
+def assert_idle(spark: Any) -> None:
+    """Nothing runs any more, and the next query has nothing of the last one's end."""
+    tracker = spark.sparkContext.statusTracker()
+    end = time.monotonic() + 20
+    while tracker.getActiveJobsIds() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not tracker.getActiveJobsIds()
+
+
+def ask_spark(spark: Any, graph: GraphStore, text: str, **options: Any) -> Any:
+    from omnigraph.spark.query.run import run_query
+
+    snapshot = graph.snapshot()
+    compiled = compile_query(text, graph.catalog(snapshot.schema_digest))
+    assert isinstance(compiled, ir.ReadQuery)
+    return run_query(spark, graph, snapshot, compiled, **options)

@@ -8,7 +8,20 @@ from typing import Annotated
 import typer
 import typer.exceptions
 
-from omnigraph.cli.commands import branches, commits, data, graphs, languages, maintenance, schemas
+from omnigraph.cli.commands import (
+    blob,
+    branches,
+    commits,
+    data,
+    graphs,
+    languages,
+    maintenance,
+    policies,
+    schemas,
+    servers,
+    stored_queries,
+    undo,
+)
 from omnigraph.cli.quick_start import start_without_pandas
 from omnigraph.cli.show.output import Output, console, dump_json
 from omnigraph.errors import LanguageError, OmniGraphError
@@ -19,7 +32,22 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for room in (graphs, data, branches, commits, schemas, languages, maintenance):
+_ROOMS = (
+    graphs,
+    data,
+    blob,
+    branches,
+    undo,
+    commits,
+    schemas,
+    languages,
+    maintenance,
+    policies,
+    servers,
+    stored_queries,
+)
+
+for room in _ROOMS:
     room.register(app)
 
 

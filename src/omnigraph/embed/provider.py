@@ -1,4 +1,4 @@
-"""What an embedding provider is. Reads use it for query texts, loads for `@embed` properties."""
+"""What an embedding provider is. Reads use it for query texts, loads and `embed` for `@embed` properties."""
 
 from __future__ import annotations
 

@@ -56,6 +56,19 @@ class SchemaStore:
         with self._lock:
             return self._known.setdefault(digest, read)
 
+    def unused_id(self) -> int:
+        """The first number that no stored schema has given out as an id, whatever branch it is of.
+
+        Only under the schema-apply lock does it stay unused. A schema that cannot be read is passed over: the counters
+        of those that came after it go further.
+        """
+        highest = 1
+        for entry in self._objects.list(SCHEMAS_PREFIX):
+            digest = entry.path.rpartition("/")[2].removesuffix(".json")
+            with contextlib.suppress(NotFound, StorageError):
+                highest = max(highest, self.get(digest)[1].next_id)
+        return highest
+
     def write_current(self, source: str) -> None:
         """Refresh the schema of `main` that people read."""
         self._objects.put(CURRENT_SOURCE, source.encode())

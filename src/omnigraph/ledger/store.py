@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import logging
 import os
-from functools import partial
+from functools import cache, partial
 from types import TracebackType
 from typing import Any
 
+from omnigraph.choices import Target
 from omnigraph.errors import NotFound, StorageError
 from omnigraph.ledger import snapshots
 from omnigraph.ledger.history import complete_log
 from omnigraph.ledger.history.acknowledged import lost_head
 from omnigraph.ledger.history.rebuild_log import ensure_log
+from omnigraph.ledger.history.recorded_files import recorded_files
 from omnigraph.ledger.init import init_graph
 from omnigraph.ledger.manifest.manifest import Manifest
 from omnigraph.ledger.manifest.manifest_rows import MANIFEST
-from omnigraph.ledger.manifest.stamp import CURRENT, read_stamp, refuse_newer
+from omnigraph.ledger.manifest.stamp import CURRENT, LAST_SHARED, read_stamp, refuse_newer, refuse_others
 from omnigraph.ledger.older.legacy import LegacyGraph, LegacyLog, LegacyRefs
 from omnigraph.ledger.older.migrations import migrate
+from omnigraph.ledger.older.old_recoveries import OldAudit
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.recovery.recover import recover_all
 from omnigraph.ledger.values import MAIN, BranchRef, Snapshot
@@ -28,6 +31,9 @@ from omnigraph.storage.uri import parse_root
 
 _logger = logging.getLogger("omnigraph.ledger")
 
+OTHERS_FILES = ("__schema_state.json", "_schema.ir.json")
+"""What graphs of the other implementation have at their root. A graph that was migrated from one has them too."""
+
 
 class GraphStore(GraphParts):
     """One graph, opened. Made by `open_store` and `create_store`."""
@@ -36,7 +42,7 @@ class GraphStore(GraphParts):
         # What is pickled with a value that reads from the graph, such as a difference: it is opened again, to read.
         return partial(open_store, read_only=True), (self.uri,)
 
-    def snapshot(self, target: snapshots.Target = None, *, branch: str = MAIN, operation: str = "snapshot") -> Snapshot:
+    def snapshot(self, target: Target = None, *, branch: str = MAIN, operation: str = "snapshot") -> Snapshot:
         """The state that `target` names: None | branch | commit id | tag | manifest version of `branch`."""
         return snapshots.resolve(self, target, branch, operation)
 
@@ -66,6 +72,18 @@ def open_store(uri: str | os.PathLike[str], *, read_only: bool = False) -> Graph
     Read-only writes not one byte and reads graphs of older versions as they are.
     """
     store = GraphStore(parse_root(uri), read_only=read_only)
+    store.tables.files.expected = cache(partial(recorded_files, store))
+    try:
+        _enter(store)
+    except BaseException:
+        store.leases.close()
+        raise
+    return store
+
+
+def _enter(store: GraphStore) -> None:
+    """Bring an opened graph up to date, and recover it, unless it is only read."""
+    read_only = store.read_only
     stored = store.refs.read(MAIN)
     stamp = _stamp(store, known_to_exist=stored is not None)
     if stamp < CURRENT and not read_only:
@@ -79,7 +97,6 @@ def open_store(uri: str | os.PathLike[str], *, read_only: bool = False) -> Graph
         ensure_log(store)
         recover_all(store)
         _complete_main(store, main)
-    return store
 
 
 def _complete_main(store: GraphStore, main: BranchRef) -> None:
@@ -109,7 +126,7 @@ def _stamp(store: GraphStore, *, known_to_exist: bool) -> int:
         advice = ": it is a file, and a graph is a directory"
     nothing = NotFound(f"there is no graph at {store.uri}{advice}", uri=store.uri)
     try:
-        stamp = read_stamp(store.tables.schema(store.tables.head(MANIFEST)))
+        schema = store.tables.schema(store.tables.head(MANIFEST))
     except TableNotFound:
         if known_to_exist:
             raise
@@ -120,6 +137,10 @@ def _stamp(store: GraphStore, *, known_to_exist: bool) -> int:
         # The newest version of `main` is damaged; each line says what it is when it is read.
         _logger.error("the manifest of `%s` cannot be read: %s", MAIN, error.message)
         return CURRENT
+    stamp = read_stamp(schema)
+    if stamp > LAST_SHARED:
+        others = not known_to_exist and any(store.objects.exists(path) for path in OTHERS_FILES)
+        refuse_others(schema, store.uri, is_ours=not others)
     refuse_newer(stamp)
     if stamp == CURRENT and not known_to_exist:
         raise nothing
@@ -133,3 +154,4 @@ def _read_as_it_is(store: GraphStore) -> None:
     store.refs = LegacyRefs(store.objects, graph)
     store.manifest = Manifest(store.tables, graph.read)
     store.commits = LegacyLog(store.tables, graph, store.manifest)
+    store.audit = OldAudit(store.tables, graph)

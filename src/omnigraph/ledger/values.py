@@ -27,6 +27,9 @@ class WriterKind(StrEnum):
     ENSURE_INDICES = "EnsureIndices"
     OPTIMIZE = "Optimize"
     REPAIR = "Repair"
+    REVERT = "Revert"
+    RESTORE = "Restore"
+    CHERRY_PICK = "CherryPick"
     RECOVERY = "Recovery"
 
 
@@ -116,6 +119,8 @@ class GraphCommit:
     """One published state of the graph. Times are microseconds since the epoch.
 
     `operations` are the mutations of a combined commit; then `actor_id` is None, unless they all have the same one.
+    `about` is the commit, or the range `a..b` of commits, that a revert took back, a restore went to or a cherry-pick
+    brought.
     """
 
     graph_commit_id: str
@@ -131,6 +136,7 @@ class GraphCommit:
     incarnation: str
     schema_digest: str
     operations: tuple[CommitOperation, ...] = ()
+    about: str | None = None
 
     def is_by(self, actor: str) -> bool:
         """Whether this actor made the commit, or a part of it."""
@@ -139,8 +145,10 @@ class GraphCommit:
     def __repr__(self) -> str:
         actor = f" by {self.actor_id}" if self.actor_id else ""
         layout = "" if self.changes_data else ", no data changed"
+        about = f" of {self.about}" if self.about else ""
         return (
-            f"<Commit {self.graph_commit_id}: {self.kind.value} on {self.branch}{actor}, {self.created:%F %T}Z{layout}>"
+            f"<Commit {self.graph_commit_id}: {self.kind.value}{about} on {self.branch}{actor}, "
+            f"{self.created:%F %T}Z{layout}>"
         )
 
     @property
@@ -166,6 +174,8 @@ class GraphCommit:
         }
         if self.operations:
             content["operations"] = [operation.to_json() for operation in self.operations]
+        if self.about is not None:
+            content["about"] = self.about
         return content
 
 
@@ -190,6 +200,25 @@ class Snapshot:
     def pin(self, table_key: str) -> TablePin:
         """The pin of a live table."""
         return self.tables[table_key]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data, the same on the command line and over HTTP."""
+        return {
+            "branch": self.branch.name,
+            "manifest_version": self.manifest_version,
+            "graph_commit_id": self.head.graph_commit_id,
+            "schema_digest": self.schema_digest,
+            "tables": [
+                {
+                    "table_key": pin.table_key,
+                    "row_count": pin.row_count,
+                    "table_version": pin.version,
+                    "table_branch": pin.lance_branch,
+                    "location": pin.location,
+                }
+                for _, pin in sorted(self.tables.items())
+            ],
+        }
 
     def __repr__(self) -> str:
         rows = ", ".join(f"{key} {counted(pin.row_count, 'row')}" for key, pin in sorted(self.tables.items()))

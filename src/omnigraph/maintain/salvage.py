@@ -145,7 +145,8 @@ def _lines(store: GraphStore, lost: list[str]) -> list[str]:
     """The lines of the manifest, by the names of their directories."""
     prefix = f"{MANIFEST}/tree/"
     found = _tried(lambda: store.objects.list(f"{MANIFEST}/tree"), "the lines of the manifest", lost) or []
-    return sorted({entry.path.removeprefix(prefix).split("/", 1)[0] for entry in found})
+    versions = [entry.path.removeprefix(prefix).partition("/_versions/") for entry in found]
+    return sorted({line for line, separator, _ in versions if separator})
 
 
 def _newest(store: GraphStore, ref: BranchRef, lost: list[str]) -> _Found | None:

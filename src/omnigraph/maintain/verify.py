@@ -22,6 +22,7 @@ from omnigraph.ledger.branches.live_branches import is_live
 from omnigraph.ledger.commit.window import lease_name
 from omnigraph.ledger.history.acknowledged import lost_head
 from omnigraph.ledger.history.rebuild_log import lost_commits
+from omnigraph.ledger.manifest.manifest import OldLayout
 from omnigraph.ledger.manifest.manifest_rows import MANIFEST
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.values import BranchRef, Snapshot, TablePin
@@ -353,6 +354,9 @@ def _history(store: GraphStore, states: list[tuple[BranchRef, Snapshot]], deep: 
                 continue
             try:
                 head = store.manifest.read(branch, version).head
+            except OldLayout:
+                # From before the graph was migrated: the log took in what it had of commits.
+                continue
             except OmniGraphError as error:
                 text = f"manifest version {version} cannot be read: {error.message}"
                 found.append(Finding(Rule.LOGGED, text, branch.name))

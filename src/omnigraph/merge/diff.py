@@ -18,9 +18,16 @@ from omnigraph.ledger.values import Snapshot, TablePin
 from omnigraph.merge.changes import EntityChange, FieldPair, Op, TypeCount
 from omnigraph.merge.compare.candidates import CANDIDATES, collect_candidates
 from omnigraph.merge.compare.relational import row_engine
-from omnigraph.merge.compare.row_differences import Side, changed_by_lineage, changes_sql, exact_changes, matched_fields
+from omnigraph.merge.compare.row_differences import (
+    Side,
+    as_wide_as,
+    changed_by_lineage,
+    changes_sql,
+    exact_changes,
+    matched_fields,
+)
 from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
-from omnigraph.merge.schema_history import with_first_defaults
+from omnigraph.merge.schema_history import dropped_properties, with_first_defaults
 from omnigraph.notebook import html_table
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.schema.entities import entity_row, hidden_properties
@@ -158,7 +165,7 @@ def changed_tables(
         old, new = left_pins.get(type_id), right_pins.get(type_id)
         if old is not None and new is not None and _same_version(old, new):
             continue
-        pairs.append(_pair(store, before, after, old, new))
+        pairs.append(_pair(store, left, right, old, new))
     # Of two types of one name the older comes first: its rows go before those of the newer one come.
     for pair in sorted(pairs, key=lambda pair: (pair.type.kind == "edge", pair.type.name, int(pair.type.id[1:]))):
         if wanted.kinds and pair.type.kind not in wanted.kinds:
@@ -251,19 +258,27 @@ def _same_version(old: TablePin, new: TablePin) -> bool:
     return (old.location, old.lance_branch, old.version) == (new.location, new.lance_branch, new.version)
 
 
-def _pair(store: GraphStore, before: Catalog, after: Catalog, old: TablePin | None, new: TablePin | None) -> TablePair:
-    old_type = before.table(old.table_key) if old else None
-    new_type = after.table(new.table_key) if new else None
+def _pair(
+    store: GraphStore, before: Snapshot, after: Snapshot, old: TablePin | None, new: TablePin | None
+) -> TablePair:
+    """One table in two states. Numbers that are wider in one of them are compared, and shown, in that width."""
+    old_type = store.catalog(before.schema_digest).table(old.table_key) if old else None
+    new_type = store.catalog(after.schema_digest).table(new.table_key) if new else None
+    gone_before: frozenset[str] = frozenset()
+    gone_after: frozenset[str] = frozenset()
     if old_type is not None and new_type is not None:
+        gone_before = dropped_properties(store, before, old_type, new_type)
+        gone_after = dropped_properties(store, after, new_type, old_type)
         old_type, new_type = (
             with_first_defaults(store, old_type, new_type),
             with_first_defaults(store, new_type, old_type),
         )
     shown = new_type or old_type
     assert shown is not None
-    left = Side(table_of(old) if old else None, old_type or shown, before.next_id)
-    right = Side(table_of(new) if new else None, new_type or shown, after.next_id)
-    return TablePair(shown, left, right, matched_fields(left, right))
+    left_type, right_type = as_wide_as(old_type or shown, new_type), as_wide_as(new_type or shown, old_type)
+    left = Side(table_of(old) if old else None, left_type, gone_before, old_type)
+    right = Side(table_of(new) if new else None, right_type, gone_after, new_type)
+    return TablePair(right_type, left, right, matched_fields(left, right))
 
 
 def _change(pair: TablePair, row: dict[str, Any]) -> EntityChange:

@@ -19,7 +19,7 @@ from omnigraph.errors import BadRequest, HistoryGap, NotFound, StaleCursor
 from omnigraph.ledger.branches.names import is_commit_id
 from omnigraph.ledger.history.complete_log import known_history
 from omnigraph.ledger.history.dag import first_parents
-from omnigraph.ledger.snapshots import of_commit
+from omnigraph.ledger.snapshots import of_commit, resolve
 from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot
 from omnigraph.merge.changes import EntityChange
 from omnigraph.merge.diff import DiffFilter, changed_tables, diff, find_type_ids, is_there
@@ -86,7 +86,7 @@ def changes(
     only: DiffFilter | None = None,
     limit: int | None = None,
 ) -> Page:
-    """The commits of a branch after `since`: a cursor, a commit id, `beginning` or `now`; at most `limit` of them.
+    """The commits of a branch after `since`: a cursor, a commit, a tag, a time, `beginning` or `now`; at most `limit`.
 
     Delivery is at least once and in order: a caller that keeps the cursor of the last block it has dealt with misses
     nothing.
@@ -186,7 +186,16 @@ def _after(store: GraphStore, branch: BranchRef, since: str, only: DiffFilter, h
         return head
     if is_commit_id(since) and store.commits.get(since.upper()) is not None:
         return since.upper()
-    return _decode(store, branch, since, only).after
+    cursor = _decode(store, branch, since, only)
+    if cursor is not None:
+        return cursor.after
+    try:
+        return resolve(store, since, branch.name, "changes").head.graph_commit_id
+    except NotFound:
+        raise StaleCursor(
+            f"`{since[:40]}` is neither a cursor nor a commit, tag or time of this graph; use `beginning` or `now` to "
+            "start"
+        ) from None
 
 
 def _encode(store: GraphStore, branch: BranchRef, only: DiffFilter, after: str | None) -> str:
@@ -194,14 +203,13 @@ def _encode(store: GraphStore, branch: BranchRef, only: DiffFilter, after: str |
     return base64.urlsafe_b64encode(orjson.dumps(asdict(cursor))).decode().rstrip("=")
 
 
-def _decode(store: GraphStore, branch: BranchRef, text: str, only: DiffFilter) -> _Cursor:
+def _decode(store: GraphStore, branch: BranchRef, text: str, only: DiffFilter) -> _Cursor | None:
+    """The cursor that a text is, None when it is none. One that is of no use here is refused."""
     try:
         data: Any = orjson.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         cursor = _Cursor(**data)
     except (binascii.Error, ValueError, TypeError):
-        raise StaleCursor(
-            f"`{text[:40]}` is neither a cursor nor a commit of this graph; use `beginning` or `now` to start"
-        ) from None
+        return None
     if cursor.format != _CURSOR_FORMAT:
         raise StaleCursor("the cursor was made by another version of OmniGraph; start again from `beginning` or `now`")
     if cursor.graph != store.graph_id:

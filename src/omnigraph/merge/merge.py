@@ -6,7 +6,7 @@ new target with the same source; the source is never swapped for a newer one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from omnigraph.ledger.branches.branches import delete_branch
 from omnigraph.ledger.branches.names import refuse_system_name
 from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.commit.intents import WriteIntent
+from omnigraph.ledger.graph_choices import merge_granularity
 from omnigraph.ledger.history.complete_log import known_history
 from omnigraph.ledger.history.dag import is_ancestor
 from omnigraph.ledger.values import MAIN, GraphCommit, Snapshot, WriterKind
@@ -29,6 +30,7 @@ from omnigraph.merge.decide.planned import PlannedChanges
 from omnigraph.merge.decide.three_way import TableMerge, merge_table
 from omnigraph.merge.placement import IN_PROCESS, Placement
 from omnigraph.merge.stage.stage import row_changes, stage
+from omnigraph.merge.undo.taken_back import TakenBack, taken_back
 from omnigraph.notebook import counted, html_table
 from omnigraph.storage.lance_errors import TableNotFound
 
@@ -64,6 +66,8 @@ class MergeResult:
     source_deleted: bool = False
     source_kept_because: str | None = None
     engine: str = "local"
+    reverted: tuple[TakenBack, ...] = ()
+    """Commits of the source that the target has taken back: merging does not bring them again."""
     changes: Iterable[EntityChange] = ()
     """With `dry_run`: every change that the merge would make, streamed each time it is iterated."""
 
@@ -73,6 +77,7 @@ class MergeResult:
         rows = sum(count.total for count in self.tables)
         parts += [f"{counted(rows, 'row')} in {counted(len(self.tables), 'table')}"] if rows else []
         parts += [f"commit {self.commit.graph_commit_id}"] if self.commit else []
+        parts += [f"{counted(len(self.reverted), 'commit')} stay reverted"] if self.reverted else []
         parts += ["dry run"] if self.dry_run else []
         return f"<MergeResult {self.source} into {self.target}: {', '.join(parts)}>"
 
@@ -93,6 +98,7 @@ class MergeResult:
             "source_deleted": self.source_deleted,
             "source_kept_because": self.source_kept_because,
             "engine": self.engine,
+            "reverted": [one.to_json() for one in self.reverted],
         }
 
 
@@ -105,6 +111,7 @@ class Decision:
     tables: dict[str, TableMerge]
     conflicts: tuple[MergeConflict, ...]
     reads: frozenset[str]
+    reverted: tuple[TakenBack, ...] = ()
 
     @property
     def counts(self) -> tuple[TypeCount, ...]:
@@ -121,18 +128,20 @@ def merge(
     resolutions: Mapping[Any, Any] | None = None,
     dry_run: bool = False,
     delete_source: bool = False,
+    granularity: str | None = None,
     actor: str | None = None,
     placement: Placement = IN_PROCESS,
 ) -> MergeResult:
     """Merge branch `source` into branch `into`. `MergeConflicts` with all of them when rows collide.
 
     `strategy` (ours, theirs) settles divergent rows, `resolutions` single ones: (table key, id) to ours, theirs, a row,
-    or None to delete it. `dry_run` writes nothing and returns conflicts instead of raising them. `placement` says where
-    rows are compared and written.
+    or None to delete it. `granularity` (row, property; by default what the graph or the settings say) is how fine the
+    changes are that can collide. `dry_run` writes nothing and returns conflicts instead of raising them. `placement`
+    says where rows are compared and written.
     """
     if source == into:
         raise BadRequest(f"merge: `{source}` cannot be merged into itself")
-    answers = Resolutions.of(strategy, resolutions)
+    answers = Resolutions.of(strategy, resolutions, granularity or merge_granularity(store))
     refuse_system_name(into, "merge")
     pinned = store.snapshot(branch=store.branch(source, "merge").name)
     if dry_run:
@@ -146,6 +155,7 @@ def merge(
             decision.conflicts,
             dry_run=True,
             engine=placement.engine,
+            reverted=decision.reverted,
             changes=PlannedChanges(store, tuple(decision.tables.values())),
         )
     store.refuse_if_read_only("merge")
@@ -155,7 +165,7 @@ def merge(
         decision = decide(store, pinned, target, answers, placement)
         made[:] = [decision]
         if decision.conflicts:
-            raise _refused(source, into, decision.conflicts)
+            raise refusal(f"`{source}` cannot be merged into `{into}`", decision.conflicts)
         if decision.outcome is Outcome.ALREADY_UP_TO_DATE:
             return None
         failpoint("merge.decided")
@@ -181,7 +191,9 @@ def merge(
         raise NotFound(
             f"merge: branch `{source}` was deleted while it was being merged; nothing was written", branch=source
         ) from missing
-    result = MergeResult(source, into, made[0].outcome, commit, made[0].counts, engine=placement.engine)
+    result = MergeResult(
+        source, into, made[0].outcome, commit, made[0].counts, engine=placement.engine, reverted=made[0].reverted
+    )
     return _without_source(store, result) if delete_source else result
 
 
@@ -205,11 +217,26 @@ def decide(
         known_history(store, store.manifest.read(state.branch))
     graph = store.commits.graph()
     if is_ancestor(graph, theirs, ours):
-        return Decision(Outcome.ALREADY_UP_TO_DATE, (), {}, (), frozenset())
+        return Decision(Outcome.ALREADY_UP_TO_DATE, (), {}, (), frozenset(), taken_back(graph, theirs, ours))
     # With rows that were answered the target does not take the state of the source as it is.
     forward = is_ancestor(graph, ours, theirs) and not answers.rows
     outcome = Outcome.FAST_FORWARD if forward else Outcome.MERGED
     bases = base_snapshots(store, ours, theirs)
+    decision = decide_between(store, bases, source, target, answers, placement, outcome)
+    return replace(decision, reverted=taken_back(graph, theirs, ours))
+
+
+def decide_between(
+    store: GraphStore,
+    bases: Sequence[Snapshot],
+    source: Snapshot,
+    target: Snapshot,
+    answers: Resolutions,
+    placement: Placement = IN_PROCESS,
+    outcome: Outcome = Outcome.MERGED,
+) -> Decision:
+    """What the target gets when everything is brought to it that changed from the bases to the source. Reads only."""
+    catalog = store.catalog(target.schema_digest)
     tables: dict[str, TableMerge] = {}
     conflicts: list[MergeConflict] = []
     reads: set[str] = set()
@@ -229,12 +256,13 @@ def decide(
     return Decision(outcome, tuple(bases), tables, (*conflicts, *broken), frozenset(reads | looked_at))
 
 
-def _refused(source: str, into: str, conflicts: tuple[MergeConflict, ...]) -> MergeConflicts:
+def refusal(what: str, conflicts: tuple[MergeConflict, ...]) -> MergeConflicts:
+    """The error with all conflicts. `what` says what cannot be done."""
     shown = described(conflicts[:10])
     more = f"\n  and {len(conflicts) - 10} more" if len(conflicts) > 10 else ""
     noun = "conflict" if len(conflicts) == 1 else "conflicts"
     return MergeConflicts(
-        f"`{source}` cannot be merged into `{into}`, nothing was published: {len(conflicts)} {noun}\n{shown}{more}\n"
+        f"{what}, nothing was published: {len(conflicts)} {noun}\n{shown}{more}\n"
         "Settle divergent rows with a strategy (ours, theirs) or row by row, or change one of the branches.",
         conflicts,
         merge_conflicts=[conflict.to_json() for conflict in conflicts],

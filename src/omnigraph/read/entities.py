@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.ledger.snapshots import Target, entity_row
+from omnigraph.choices import Target
+from omnigraph.ledger.snapshots import entity_row
 from omnigraph.ledger.values import MAIN
 from omnigraph.query.ir import ResultColumn
 from omnigraph.read.result.formats import python_rows

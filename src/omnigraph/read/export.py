@@ -20,6 +20,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet
 
+from omnigraph.choices import Target
 from omnigraph.errors import BadRequest, StorageError, StorageKind
 from omnigraph.ledger.snapshots import find_type, table_of
 from omnigraph.schema.arrow import shown_columns
@@ -80,7 +81,7 @@ def export_graph(
     store: GraphStore,
     path: str,
     *,
-    at: str | int | None = None,
+    at: Target = None,
     branch: str = "main",
     types: Sequence[str] | None = None,
     format: str = "jsonl",

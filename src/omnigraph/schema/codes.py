@@ -73,9 +73,9 @@ MIGRATION_CODES: Mapping[str, str] = {
     "OG-DS-104": "A property with values is dropped.",
     # Changes that rows already there cannot follow. They are refused.
     "OG-MF-103": "A required property without a default is added to a type with rows.",
-    "OG-MF-104": "A nullable property becomes required.",
+    "OG-MF-104": "A nullable property becomes required, and rows have no value.",
     "OG-MF-105": "The ends of an edge type with rows change.",
-    "OG-MF-106": "The type of a property becomes narrower, or another one.",
+    "OG-MF-106": "The type of a property becomes narrower, or another one, or values or ids would not be kept.",
     "OG-MF-107": "The key of a type with rows is added or changed: its ids are derived from it.",
     # Constraints that rows already there break. They are refused when the data has been looked at.
     "OG-AC-101": "Rows share a tuple that becomes unique.",

@@ -3,11 +3,13 @@
 Lance writes files and does not check them when it reads them: a flipped bit in a data file is another value, one in a
 deletion vector can end the process. So each commit records the checksums of the files that it adds (the ledger keeps
 them), computed while they are still in the system's memory. Data files are summed when they are staged, before the
-commit window is entered.
+commit window is entered. Which files a commit adds is told by what was staged: to compare two versions of a table takes
+as long as the table has fragments.
 """
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
@@ -20,15 +22,16 @@ from omnigraph.config import settings
 from omnigraph.errors import StorageKind
 from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.lance_errors import FileDamaged, lance_errors
-from omnigraph.storage.objects.object_errors import storage_errors
+from omnigraph.storage.objects.object_errors import ObjectNotFound, storage_errors
 from omnigraph.storage.objects.objects import open_objects
-from omnigraph.storage.staging.staged_files import line_directory
-from omnigraph.storage.values import TableVersion
+from omnigraph.storage.staging.staged_files import line_directory, vector_of
+from omnigraph.storage.values import StagedWrite, TableVersion
 
 Checksums = Mapping[str, str]
-"""Paths below the graph's root, with `size-crc32` of each."""
+"""Paths below the graph's root, with `size-crc32` of each; two of them, with a blank between, where either is right."""
 
 _NOTED = 65_536
+_STEPS = 1_024
 _PIECE = 4 << 20
 
 
@@ -38,6 +41,7 @@ class PublishedFiles:
     def __init__(self, handles: Handles) -> None:
         self._handles = handles
         self._noted: OrderedDict[str, str] = OrderedDict()
+        self._steps: OrderedDict[TableVersion, tuple[TableVersion, tuple[str, ...]]] = OrderedDict()
         self._sound: OrderedDict[str, None] = OrderedDict()
         self._asking = False
         self.expected: Callable[[], Checksums] | None = None
@@ -60,26 +64,65 @@ class PublishedFiles:
         """The checksums of the files of `after` that `before` does not have, its own manifest included."""
         if not self.sums:
             return {}
-        known = set(self.files(before)) if before is not None else set()
-        new = [path for path in self.files(after) if path not in known]
+        new = self._told(before, after) if before is not None else None
+        if new is None:
+            known = set(self.files(before)) if before is not None else set()
+            new = [path for path in self.files(after) if path not in known]
         return {path: self._noted.pop(path, "") or self.checksum(path) for path in new}
+
+    def manifest(self, table: TableVersion) -> dict[str, str]:
+        """The checksum of a version's own manifest, which nothing that it publishes can hold; none when it is gone."""
+        try:
+            return {_manifest(table): self.checksum(_manifest(table))} if self.sums else {}
+        except ObjectNotFound:
+            return {}
+
+    def landed(self, write: StagedWrite, after: TableVersion) -> None:
+        """Take note of what a staged write of this process added when it was committed."""
+        if write.new_vectors is not None:
+            self._steps[after] = write.base, (*write.new_files, *write.new_vectors)
+            while len(self._steps) > _STEPS:
+                self._steps.popitem(last=False)
+        if write.new_vectors is not None and str(write.base) in self._sound:
+            # What it adds was written a moment ago, by Lance itself.
+            self._mark(str(after))
+
+    def _told(self, before: TableVersion, after: TableVersion) -> list[str] | None:
+        """The files that the commits from one version to another added, if this process made all of them."""
+        found = [_manifest(after)]
+        step = after
+        while step != before:
+            made = self._steps.get(step)
+            if made is None:
+                return None
+            step, paths = made
+            for path in paths:
+                found += self._below(path) if path.endswith("/") else [path]
+        return found
 
     def files(self, table: TableVersion) -> list[str]:
         """The files that a version keeps on its own line: data, blobs beside them, deletion vectors, its manifest."""
         base = line_directory(table)
-        found = [f"{base}/_versions/{2**64 - 1 - table.version:020d}.manifest"]
+        found = [_manifest(table)]
         handle = self._handles.at(table)
         with lance_errors("reading the files of", table):
             for fragment in handle.get_fragments():
                 metadata = fragment.metadata
                 for file in metadata.files:
                     if file.base_id is None:
-                        found += [f"{base}/data/{file.path}", *self._blobs(f"{base}/data/{file.path}")]
-                deleted = metadata.deletion_file
-                if deleted is not None and deleted.base_id is None:
-                    name = str(deleted.path(fragment.fragment_id)).rsplit("/", 1)[-1]
-                    found.append(f"{base}/_deletions/{name}")
+                        # `path` makes a new class at each call.
+                        path = f"{base}/data/{file._path}"
+                        found += [path, *self._below(f"{path.removesuffix('.lance')}/")]
+                vector = vector_of(table, metadata)
+                found += [vector] if vector is not None else []
         return found
+
+    def vectors(self, table: TableVersion) -> list[str]:
+        """The deletion vectors that a version keeps on its own line."""
+        handle = self._handles.at(table)
+        with lance_errors("reading the files of", table):
+            found = [vector_of(table, fragment.metadata) for fragment in handle.get_fragments()]
+        return [path for path in found if path is not None]
 
     def checksum(self, path: str) -> str:
         """The size and CRC-32 of a file as it is now."""
@@ -107,7 +150,7 @@ class PublishedFiles:
         if key in self._sound:
             return
         recorded = self._recorded() if whole else {}
-        for path in self.files(table):
+        for path in self.files(table) if whole else self.vectors(table):
             if whole and path in recorded and f"{path}!" not in self._sound:
                 self._compare(path, recorded[path])
                 self._mark(f"{path}!")
@@ -126,7 +169,7 @@ class PublishedFiles:
 
     def _compare(self, path: str, recorded: str) -> None:
         found = self.checksum(path)
-        if found != recorded:
+        if found not in recorded.split():
             raise damaged(path, f"it has the checksum {found} and was published with {recorded}")
 
     def _check_vector(self, path: str) -> None:
@@ -137,12 +180,16 @@ class PublishedFiles:
         except (pa.ArrowException, OSError, ValueError, IndexError) as error:
             raise damaged(path, f"it is no deletion vector ({str(error).splitlines()[0]})") from error
 
-    def _blobs(self, path: str) -> list[str]:
+    def _below(self, directory: str) -> list[str]:
         """The files of blobs beside a data file, where that can be told without asking a store for each file."""
         if not self._handles.root.is_local:
             return []
-        directory = Path(self._handles.root.path, path.removesuffix(".lance"))
-        return [f"{path.removesuffix('.lance')}/{one.name}" for one in sorted(directory.glob("*"))]
+        try:
+            return [
+                f"{directory}{name}" for name in sorted(os.listdir(os.path.join(self._handles.root.path, directory)))
+            ]
+        except FileNotFoundError:
+            return []
 
     def _remember(self, path: str, checksum: str) -> None:
         self._noted[path] = checksum
@@ -153,6 +200,15 @@ class PublishedFiles:
         self._sound[key] = None
         while len(self._sound) > _NOTED:
             self._sound.popitem(last=False)
+
+
+def _manifest(table: TableVersion) -> str:
+    return f"{line_directory(table)}/_versions/{2**64 - 1 - table.version:020d}.manifest"
+
+
+def checksum_of(data: bytes) -> str:
+    """The size and CRC-32 of what a file holds."""
+    return f"{len(data)}-{zlib.crc32(data):08x}"
 
 
 def damaged(path: str, why: str) -> FileDamaged:

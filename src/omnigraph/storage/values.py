@@ -32,7 +32,8 @@ class StagedWrite:
     """Files on disk that no version of the table refers to yet, and the transaction that would make it so.
 
     `rows_*` count what the commit will add, update and delete. `new_files` are paths relative to the graph's root, for
-    `abandon`. `transaction` is Lance's and is used once.
+    `abandon`; `new_vectors` are the deletion vectors beside them, None when the operation does not tell all that it
+    adds. `transaction` is Lance's and is used once.
     """
 
     location: str
@@ -43,6 +44,7 @@ class StagedWrite:
     rows_updated: int = 0
     rows_deleted: int = 0
     new_files: tuple[str, ...] = field(default=(), repr=False)
+    new_vectors: tuple[str, ...] | None = field(default=None, repr=False)
 
     @property
     def base(self) -> TableVersion:

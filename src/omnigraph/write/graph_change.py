@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from omnigraph.ledger.values import Snapshot
+from omnigraph.schema.catalog import GraphType
 from omnigraph.write.committed import CommittedRows
 from omnigraph.write.rows.row_columns import empty_rows, working_schema
 from omnigraph.write.rows.rows import Rows
@@ -31,12 +32,13 @@ class RowChanges:
     """What happens to one table: whole rows by id (one per id, blobs as bytes or left out), and ids that go.
 
     `accepted` holds the key columns of further rows that are written: their values were checked when they came into the
-    graph, under the same schema.
+    graph, under the same schema. `without_blobs` are further whole rows that are written, their blobs left out.
     """
 
     upserts: pa.Table | None = None
     deletes: pa.Array = field(default_factory=no_ids)
     accepted: pa.Table | None = None
+    without_blobs: pa.Table | None = None
 
 
 def validate_graph_change(
@@ -60,8 +62,16 @@ def validate_graph_change(
             present = [name for name in working_schema(type_).names if name in upserts.column_names]
             check_values(type_, Rows(table_key, upserts.select(present)), violations)
         keys = upserts.select(list(key_columns(type_)))
-        if rows.accepted is not None:
-            keys = pa.concat_tables([keys, rows.accepted.select(keys.column_names).cast(keys.schema)])
+        if rows.without_blobs is not None:
+            check_values(type_, Rows(table_key, _working(type_, rows.without_blobs)), violations)
+        for more in (rows.accepted, rows.without_blobs):
+            if more is not None:
+                keys = pa.concat_tables([keys, more.select(keys.column_names).cast(keys.schema)])
         change[table_key] = TableChange(keys, rows.deletes)
     check_change(catalog, change, committed, violations)
     return violations, frozenset(committed.reads)
+
+
+def _working(type_: GraphType, rows: pa.Table) -> pa.Table:
+    fields = [field for field in working_schema(type_) if field.name in rows.column_names]
+    return rows.select([field.name for field in fields]).cast(pa.schema(fields))

@@ -20,6 +20,7 @@ from omnigraph.ledger.branches.schema_lock import (
 from omnigraph.ledger.manifest.manifest_rows import MANIFEST
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import create_store, open_store
+from omnigraph.maintain.cleanup import cleanup
 from tests.faults import harness
 from tests.faults.harness import answers_of, wait_for
 from tests.ledger.graphs import PERSON, SCHEMA, add_people, counted, people, publish_move
@@ -286,7 +287,9 @@ def test_a_source_is_not_deleted_while_a_branch_is_being_made_from_it(graph, pat
         gate.touch()
         making.join()
         deleting.join()
-    assert outcome == ["branch delete: branches were made from `b` (c); delete those first"]
+    assert outcome == [
+        "branch delete: branches were made from `b` (c); delete those first, or force it: they stay as they are"
+    ]
     assert people(graph, "c") == ["bob"]
 
 
@@ -394,3 +397,33 @@ def test_many_processes_creating_the_same_names(graph, path):
     for n in range(count):
         add_people(graph, f"p{n}", branch=f"n/{n}")
         assert people(graph, f"n/{n}") == [f"p{n}"]
+
+
+def test_a_branch_with_children_is_deleted_by_force_and_they_keep_reading(graph):
+    add_people(graph, "ada")
+    branches.create_branch(graph, "parent")
+    add_people(graph, "bob", branch="parent")
+    branches.create_branch(graph, "child", "parent")
+    branches.create_branch(graph, "writes", "parent")
+    add_people(graph, "cyd", branch="writes")
+    branches.create_branch(graph, "grandchild", "writes")
+    with pytest.raises(BadRequest, match=r"made from `parent` \(child, writes\); delete those first, or force it"):
+        branches.delete_branch(graph, "parent")
+    branches.delete_branch(graph, "parent", force=True)
+    branches.delete_branch(graph, "writes", force=True)
+    assert [ref.name for ref in branches.list_branches(graph)] == ["child", "grandchild", "main"]
+    for _ in range(2):
+        assert people(graph, "child") == ["ada", "bob"]
+        assert people(graph, "grandchild") == ["ada", "bob", "cyd"]
+        cleanup(graph, keep_versions=1, confirm=True, force=True)
+    add_people(graph, "dee", branch="child")
+    add_people(graph, "eve", branch="grandchild")
+    assert people(graph, "child") == ["ada", "bob", "dee"]
+    assert people(graph, "grandchild") == ["ada", "bob", "cyd", "eve"]
+    branches.create_branch(graph, "parent")
+    assert people(graph, "parent") == ["ada"]
+    branches.delete_branch(graph, "parent")
+    branches.delete_branch(graph, "child")
+    branches.delete_branch(graph, "grandchild")
+    cleanup(graph, keep_versions=1, confirm=True, force=True)
+    assert people(graph) == ["ada"]

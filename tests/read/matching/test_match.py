@@ -72,7 +72,7 @@ def test_an_edge_binding_gives_one_row_per_parallel_edge():
 def test_an_edge_binding_can_be_filtered_and_returned():
     parallel = graph("a b", [("a", "b", {"since": 2}), ("a", "b", {"since": 1})])
     text = "match { $a: Person  $a $w:knows $b  $w.since > 1 } return { $w }"
-    assert values(ask(parallel, text)) == [{"@id": "k0", "since": 2}]
+    assert values(ask(parallel, text)) == [{"@id": "k0", "@src": "a", "@dst": "b", "since": 2}]
 
 
 def test_a_self_loop_is_bound_once_as_an_edge():

@@ -17,6 +17,13 @@ def test_an_entity_is_an_object_without_nulls_blobs_and_vectors():
     ]
 
 
+def test_an_edge_is_an_object_with_its_ends():
+    people = graph("a b", [("a", "b")])
+    (edge,) = values(ask(people, "match { $p: Person  $p $w:knows $q } return { $w }"))
+    assert (edge["@src"], edge["@dst"]) == ("a", "b")
+    assert list(edge)[:3] == ["@id", "@src", "@dst"]
+
+
 def test_columns_are_named_by_alias_else_by_property_else_by_variable():
     rows = ask(graph("a"), "match { $p: Person } return { $p.name as n, $p.age, $p }")
     assert list(rows[0]) == ["n", "p.age", "p"]

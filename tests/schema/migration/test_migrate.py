@@ -24,11 +24,13 @@ from omnigraph.schema.migration.migration_steps import (
     Key,
     RenameProperty,
     RenameType,
+    RequireProperty,
     Step,
     Unique,
     UnsupportedChange,
     UpdatePropertyMetadata,
     UpdateTypeMetadata,
+    WidenProperty,
 )
 from omnigraph.schema.types import Scalar, ScalarType
 from tests.strategies.schemas import catalogs, schema_sources
@@ -37,10 +39,17 @@ STRING = ScalarType(Scalar.STRING)
 A = "node:A"
 
 
-def steps(old: str, new: str, rows: dict[str, int] | None = None, values: dict[str, int] | None = None) -> list[Step]:
+def steps(
+    old: str,
+    new: str,
+    rows: dict[str, int] | None = None,
+    values: dict[str, int] | None = None,
+    nulls: dict[str, int] | None = None,
+    inexact: dict[str, int] | None = None,
+) -> list[Step]:
     """The steps between two texts; facts are given by stable id."""
     accepted = compile_schema(old)
-    facts = DataFacts(rows or {}, values or {})
+    facts = DataFacts(rows or {}, values or {}, nulls or {}, inexact or {})
     found = plan(accepted, compile_schema(new, accepted), facts=facts)
     assert plan_from_json(json.loads(json.dumps(found.to_json()))) == found
     return list(found.steps)
@@ -147,16 +156,25 @@ def test_drop_property(rows: dict[str, int], values: dict[str, int], count: int 
     assert found == [DropProperty(A, "n1", "b", "p3", False, count, code)]
 
 
-def test_nullable_to_required_is_refused() -> None:
-    reason = "`A.a`: a nullable property cannot become required"
-    assert steps(*in_a("a: I32?", "a: I32")) == [UnsupportedChange(A, "n1", "A.a", reason, "OG-MF-104")]
+def test_nullable_to_required_needs_that_every_row_has_a_value() -> None:
+    assert steps(*in_a("a: I32?", "a: I32")) == [RequireProperty(A, "n1", "a", "p2", needs_check=True)]
+    assert steps(*in_a("a: I32?", "a: I32"), {"n1": 0}) == [RequireProperty(A, "n1", "a", "p2", needs_check=False)]
+    assert steps(*in_a("a: I32?", "a: I32"), {"n1": 3}, nulls={"p2": 0}) == [RequireProperty(A, "n1", "a", "p2", False)]
+    reason = "`A.a`: it cannot become required: 2 rows have no value"
+    assert steps(*in_a("a: I32?", "a: I32"), {"n1": 3}, nulls={"p2": 2}) == [
+        UnsupportedChange(A, "n1", "A.a", reason, "OG-MF-104")
+    ]
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
         ("I64", "I32"),
-        ("I32", "I64"),
+        ("F64", "F32"),
+        ("I32", "F32"),
+        ("I32", "U64"),
+        ("U64", "I64"),
+        ("[I32]", "[I64]"),
         ("String", "I32"),
         ("Vector(2)", "Vector(3)"),
         ("I32", "[I32]"),
@@ -170,6 +188,42 @@ def test_a_change_of_type_is_refused(old: str, new: str) -> None:
     reason = f"`A.a`: `{old}` cannot become `{new}`"
     found = steps(*in_a(f"a: {old}", f"a: {new}"))
     assert found == [UnsupportedChange(A, "n1", "A.a", reason, "OG-MF-106")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "exact"),
+    [
+        ("I32", "I64", True),
+        ("U32", "U64", True),
+        ("U32", "I64", True),
+        ("F32", "F64", True),
+        ("I32", "F64", True),
+        ("U32", "F64", True),
+        ("I64", "F64", False),
+        ("U64", "F64", False),
+    ],
+)
+def test_a_number_gets_wider_where_every_value_is_kept(old: str, new: str, exact: bool) -> None:
+    def step(needs_check: bool) -> WidenProperty:
+        types = ScalarType(Scalar(old)), ScalarType(Scalar(new))
+        return WidenProperty(A, "n1", "a", "p2", *types, needs_check)
+
+    assert steps(*in_a(f"a: {old}", f"a: {new}")) == [step(needs_check=not exact)]
+    assert steps(*in_a(f"a: {old}", f"a: {new}"), {"n1": 5}, inexact={"p2": 0}) == [step(needs_check=False)]
+    if not exact:
+        (refused,) = steps(*in_a(f"a: {old}", f"a: {new}"), {"n1": 5}, inexact={"p2": 1})
+        assert isinstance(refused, UnsupportedChange)
+        assert refused.code == "OG-MF-106"
+        assert "1 row has a value that it cannot hold exactly" in refused.reason
+
+
+def test_a_key_gets_wider_only_where_its_text_stays() -> None:
+    (found,) = steps(*in_a("a: I32 @key", "a: I64 @key"), {"n1": 5})
+    assert isinstance(found, WidenProperty)
+    for old in ("F32", "I32"):
+        (refused,) = steps(*in_a(f"a: {old} @key", "a: F64 @key"), {"n1": 5})
+        assert isinstance(refused, UnsupportedChange)
+        assert "in a key" in refused.reason
 
 
 def test_extend_enum() -> None:
@@ -342,6 +396,7 @@ def test_steps_come_in_one_order() -> None:
         "add_property node:Human.extra: F64?\n"
         "add_property edge:Knows.since: Date?\n"
         "extend_enum node:Human.status: c\n"
+        "require_property node:Human.note (checks the data)\n"
         "add_constraint node:Human @unique(years) (checks the data)\n"
         "add_constraint edge:Knows @card(0..9) (checks the data)\n"
         "drop_property node:Human.old, soft: older snapshots keep it until cleanup, values not counted [OG-DS-104]\n"
@@ -349,16 +404,14 @@ def test_steps_come_in_one_order() -> None:
         "drop_type node:Gone, soft: older snapshots keep it until cleanup, rows not counted [OG-DS-102]\n"
         "unsupported_change node:Human: `Human.must`: a required property without a default cannot be added where "
         "there are rows (rows not counted) [OG-MF-103]\n"
-        "unsupported_change node:Human: `Human.note`: a nullable property cannot become required [OG-MF-104]\n"
-        "this plan cannot be applied: 2 unsupported\n"
+        "this plan cannot be applied: 1 unsupported\n"
         "OG-DS-102: A node type with rows is dropped.\n"
         "OG-DS-103: An edge type with rows is dropped.\n"
         "OG-DS-104: A property with values is dropped.\n"
-        "OG-MF-103: A required property without a default is added to a type with rows.\n"
-        "OG-MF-104: A nullable property becomes required."
+        "OG-MF-103: A required property without a default is added to a type with rows."
     )
     assert not found.supported
-    assert [refusal.code for refusal in found.refusals] == ["OG-MF-103", "OG-MF-104"]
+    assert [refusal.code for refusal in found.refusals] == ["OG-MF-103"]
 
 
 def test_a_plan_has_a_json_form() -> None:

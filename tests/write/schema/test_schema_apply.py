@@ -14,8 +14,10 @@ from omnigraph.ledger.branches.refs import TagRef
 from omnigraph.ledger.branches.schema_lock import hold_schema_lock
 from omnigraph.ledger.commit.attempts import WriteSession, run_write
 from omnigraph.ledger.commit.intents import WriteIntent
+from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, create_store, open_store
 from omnigraph.ledger.values import MAIN, Snapshot, WriterKind
+from omnigraph.maintain.optimize.optimize import optimize
 from omnigraph.storage.values import TableVersion
 from omnigraph.write.schema.schema_apply import MigrationRefused, apply_schema, plan_schema
 
@@ -181,10 +183,86 @@ def test_an_unsupported_change_names_its_code_and_changes_nothing(store: GraphSt
     assert not plan_schema(store, PEOPLE.replace("age: I32?", "age: String?")).supported
 
 
-def test_it_is_refused_while_other_branches_exist(store: GraphStore) -> None:
+def test_branches_keep_their_schema(store: GraphStore) -> None:
     create_branch(store, "review/1")
-    with pytest.raises(Conflict, match="review/1"):
-        apply_schema(store, PEOPLE + "node Cat { name: String }")
+    apply_schema(store, PEOPLE + "node Cat { name: String }")
+    apply_schema(store, PEOPLE.replace("age", "years").replace("I32?", 'I64? @rename_from("age")'), branch="review/1")
+    assert sorted(store.snapshot().tables) == ["edge:Knows", "node:Cat", "node:Person"]
+    assert sorted(store.snapshot("review/1").tables) == ["edge:Knows", "node:Person"]
+    assert [row["age"] for row in rows_of(store, "node:Person")] == [1, 200]
+    assert [row["years"] for row in rows_of(store, "node:Person", "review/1")] == [1, 200]
+    assert "Cat" in (store.objects.get("_schema.pg")[0]).decode()
+
+
+def test_ids_of_one_branch_are_given_out_on_no_other(store: GraphStore) -> None:
+    create_branch(store, "b")
+    added = []
+    for branch, text in ((MAIN, "nick: String?"), ("b", "mood: String?"), (MAIN, "nick: String?\n mail: String?")):
+        apply_schema(store, PEOPLE.replace("city: String?", f"city: String?\n{text}"), branch=branch)
+        person = store.catalog(store.snapshot(branch).schema_digest).nodes[0]
+        added.append(person.properties[-1].id)
+    assert len(set(added)) == 3
+    before = store.snapshot("b")
+    apply_schema(store, store.schemas.get(before.schema_digest)[0], branch="b")
+    assert store.snapshot("b") == before
+
+
+def test_a_hard_drop_of_what_another_branch_has_is_refused(store: GraphStore) -> None:
+    create_branch(store, "b")
+    for branch, other in ((MAIN, "b"), ("b", MAIN)):
+        with pytest.raises(Conflict, match=f"branch `{other}` has node:Person too"):
+            apply_schema(store, PEOPLE.replace("city: String?", ""), branch=branch, allow_data_loss=True)
+    apply_schema(store, PEOPLE.replace("city: String?", ""), branch="b")
+    assert [row["city"] for row in rows_of(store, "node:Person")] == ["x", None]
+
+
+@pytest.mark.parametrize("index", [False, True])
+def test_wider_columns_keep_their_values_ids_and_place_among_older_states(tmp_path: Path, index: bool) -> None:
+    schema = "node A { k: I32 @key\n u: U32? @unique\n f: F32?\n n: I64? }"
+    store = create_store(tmp_path / "wide", schema.replace("F32?", "F32? @index") if index else schema)
+    columns = {"k": pa.int32(), "u": pa.uint32(), "f": pa.float32(), "n": pa.int64()}
+    values = {"k": [1, -2], "u": [2**32 - 1, None], "f": [0.1, None], "n": [2**53, None]}
+    rows = {name: pa.array(values[name], type_) for name, type_ in columns.items()}
+    append(store, "node:A", pa.table({"id": ["1", "-2"], **rows}))
+    if index:
+        optimize(store)
+    old = store.snapshot().head.graph_commit_id
+    apply_schema(store, 'node A { k: I64 @key\n v: I64? @unique @rename_from("u")\n f: F64?\n n: F64? }')
+    found = rows_of(store, "node:A")
+    assert [row["id"] for row in found] == ["1", "-2"]
+    assert [[row[name] for row in found] for name in ("k", "v", "f", "n")] == list(values.values())
+    assert [row["u"] for row in rows_of(store, "node:A", old)] == values["u"]
+
+
+def test_a_number_that_would_not_be_kept_refuses_the_wider_type(tmp_path: Path) -> None:
+    store = create_store(tmp_path / "exact", "node A { n: I64?\n u: U64? }")
+    values = {"n": pa.array([2**53 + 1, 2**60], pa.int64()), "u": pa.array([2**64 - 1, None], pa.uint64())}
+    append(store, "node:A", pa.table({"id": ["a", "b"], **values}))
+    for wider in ("n: F64?\n u: U64?", "n: I64?\n u: F64?"):
+        with pytest.raises(MigrationRefused, match="1 row has a value that it cannot hold exactly") as refused:
+            apply_schema(store, f"node A {{ {wider} }}")
+        assert refused.value.details["codes"] == ["OG-MF-106"]
+
+
+def test_a_property_becomes_required_when_every_row_has_a_value(store: GraphStore) -> None:
+    with pytest.raises(MigrationRefused, match="1 row has no value") as refused:
+        apply_schema(store, PEOPLE.replace("city: String?", "city: String"))
+    assert refused.value.details["codes"] == ["OG-MF-104"]
+    apply_schema(store, PEOPLE.replace("age: I32?", 'years: I32 @rename_from("age")'))
+    assert not store.tables.schema(table_of(store.snapshot().pin("node:Person"))).field("years").nullable
+
+
+def test_what_was_dropped_softly_can_be_added_again_as_something_new(store: GraphStore) -> None:
+    old = store.snapshot().head.graph_commit_id
+    first = store.catalog(store.snapshot().schema_digest)
+    apply_schema(store, PEOPLE.replace("city: String?", "").replace("edge Knows: Person -> Person", ""))
+    apply_schema(store, PEOPLE.replace("city: String?", "city: I32?"))
+    again = store.catalog(store.snapshot().schema_digest)
+    assert [row["city"] for row in rows_of(store, "node:Person")] == [None, None]
+    assert rows_of(store, "edge:Knows") == []
+    assert [row["city"] for row in rows_of(store, "node:Person", old)] == ["x", None]
+    assert again.edges[0].id != first.edges[0].id
+    assert again.nodes[0].by_name["city"].id != first.nodes[0].by_name["city"].id
 
 
 def test_one_apply_at_a_time(store: GraphStore) -> None:

@@ -1,3 +1,16 @@
 """The commands of the `omnigraph` program, one module for each group that a user thinks of together."""
 
-__all__ = ["branches", "commits", "data", "graphs", "languages", "maintenance", "schemas"]
+__all__ = [
+    "blob",
+    "branches",
+    "commits",
+    "data",
+    "graphs",
+    "languages",
+    "maintenance",
+    "policies",
+    "schemas",
+    "servers",
+    "stored_queries",
+    "undo",
+]

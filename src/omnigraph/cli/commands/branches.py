@@ -5,13 +5,12 @@ from __future__ import annotations
 import json as json_module
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from omnigraph import choices
 from omnigraph.cli.calling import Call, graph_command
-from omnigraph.cli.options import Engine, Kinds, Ops, Types
+from omnigraph.cli.options import DryRun, Engine, Kinds, MergeGranularity, MergeStrategy, Ops, Resolve, Types
 from omnigraph.cli.show.output import Output
 from omnigraph.errors import NotFound
 from omnigraph.notebook import counted
@@ -72,11 +71,17 @@ def list_(call: Call) -> None:
 
 
 @graph_command(branch, "delete", writes=True, destroys=True)
-def delete(call: Call, name: Name) -> None:
+def delete(
+    call: Call,
+    name: Name,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also when other branches were made from it; they stay as they are.")
+    ] = False,
+) -> None:
     """Delete a branch. What a merge base of live branches needs stays until cleanup."""
     call.confirm(f"delete branch {name}")
     with call.open() as graph:
-        graph.branch_delete(name)
+        graph.branch_delete(name, force=force)
     if call.out.json:
         call.out.document({"name": name, "deleted": True})
     else:
@@ -88,14 +93,10 @@ def merge(
     call: Call,
     source: Annotated[str, typer.Argument(help="The branch to merge.")],
     into: Annotated[str, typer.Option("--into", help="The branch that takes the changes.")] = "main",
-    strategy: Annotated[
-        choices.Strategy | None, typer.Option("--strategy", help="Which side wins where both sides changed a row.")
-    ] = None,
-    resolve: Annotated[
-        Path | None,
-        typer.Option("--resolve", help="A JSON file with answers for single rows; see the page on merging."),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would happen and write nothing.")] = False,
+    strategy: MergeStrategy = None,
+    granularity: MergeGranularity = None,
+    resolve: Resolve = None,
+    dry_run: DryRun = False,
     delete_branch: Annotated[bool, typer.Option("--delete-branch", help="Delete the source afterwards.")] = False,
     engine: Engine = "auto",
 ) -> None:
@@ -112,6 +113,7 @@ def merge(
             resolutions=read_answers(resolve) if resolve else None,
             dry_run=dry_run,
             delete_source=delete_branch,
+            granularity=granularity,
             engine=engine,
         )
         if out.json and dry_run:
@@ -155,6 +157,11 @@ def show_merge(out: Output, result: MergeResult) -> None:
     print_rows(result.changes)
     if result.conflicts:
         out.say(f"{counted(len(result.conflicts), 'conflict')}\n{described(result.conflicts)}")
+    for one in result.reverted:
+        out.say(
+            f"commit {one.graph_commit_id} of {result.source} was reverted on {result.target} by {one.by}: the merge "
+            "does not bring it again; revert that to have it back"
+        )
     if result.dry_run:
         out.say(f"dry run, nothing was written: the merge {_WOULD[result.outcome.value]}")
     else:
@@ -164,6 +171,23 @@ def show_merge(out: Output, result: MergeResult) -> None:
         out.say(f"deleted branch {result.source}")
     elif result.source_kept_because:
         out.say(f"branch {result.source} stays: {result.source_kept_because}")
+
+
+@graph_command(branch, "granularity", writes=True)
+def granularity(
+    call: Call,
+    wanted: Annotated[
+        Literal["row", "property", "default"], typer.Argument(help="What two changes collide in: a row, or a property.")
+    ],
+) -> None:
+    """Choose for the whole graph how fine the changes are that can collide in merges; default leaves it to settings."""
+    with call.open() as graph:
+        graph.set_granularity(None if wanted == "default" else wanted)
+        chosen = graph.granularity
+    if call.out.json:
+        call.out.document({"granularity": chosen})
+    else:
+        call.out.say(f"merges of this graph go by {chosen}, where they are not told otherwise")
 
 
 @graph_command(branch, "diff")

@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
     graph_command(app, "changes", branch=True)(changes)
 
 
-@graph_command(commit, "list", branch=True)
+@graph_command(commit, "list", branch=True, draws=True)
 def list_(
     call: Call,
     filter: Annotated[
@@ -62,6 +62,7 @@ def show(call: Call, id: CommitId) -> None:
     for label, value in (
         ("branch", found.branch),
         ("kind", found.kind.value),
+        ("about", found.about),
         ("actor", found.actor_id or "-"),
         ("time", shown(found.created_at)),
         ("parent", found.parent_commit_id or "-"),

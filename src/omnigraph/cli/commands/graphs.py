@@ -1,15 +1,15 @@
-"""Commands about a graph as a whole: init, snapshot, demo, version."""
+"""Commands about a graph as a whole: init, snapshot, copy, demo, version."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from omnigraph.cli.calling import Call, graph_command
 from omnigraph.cli.given_texts import read_text
-from omnigraph.cli.options import At, Engine, Json, SchemaFile
+from omnigraph.cli.options import Actor, At, Engine, Json, Policy, Quiet, SchemaFile
 from omnigraph.cli.show.output import Output
 from omnigraph.sources import named_in_errors
 
@@ -18,6 +18,7 @@ def register(app: typer.Typer) -> None:
     """Add these commands to the program."""
     graph_command(app, "init", writes=True)(init)
     graph_command(app, "snapshot", branch=True)(snapshot)
+    app.command("copy")(copy)
     app.command("demo")(demo)
     app.command("version")(version)
 
@@ -31,8 +32,8 @@ def init(call: Call, schema: SchemaFile) -> None:
 
     out = call.out
     source = read_text(schema, "schema")
-    out.echo_write(f"init {call.uri} from {schema}")
-    with named_in_errors(str(schema)), og.init(call.uri, schema=_as_text(source), actor=call.actor) as graph:
+    out.echo_write(f"init {call.store_uri} from {schema}")
+    with named_in_errors(str(schema)), og.init(call.store_uri, schema=_as_text(source), actor=call.actor) as graph:
         head, tables = graph.head(), sorted(graph.snapshot().tables)
         if out.json:
             out.document({"uri": graph.uri, "graph_commit_id": head.graph_commit_id, "tables": tables})
@@ -51,7 +52,7 @@ def snapshot(call: Call, at: At = None) -> None:
     with call.read_branch() as graph:
         state = graph.snapshot(at)
     if call.out.json:
-        call.out.document(snapshot_json(state))
+        call.out.document(state.to_json())
         return
     place = f"branch {state.branch.name}, manifest version {state.manifest_version}"
     call.out.say(f"{place}, commit {state.head.graph_commit_id}")
@@ -61,24 +62,34 @@ def snapshot(call: Call, at: At = None) -> None:
     call.out.table(("table", "rows", "version", "line"), rows, empty="the graph has no tables")
 
 
-def snapshot_json(state: Any) -> dict[str, Any]:
-    """The JSON form of a snapshot, the same as the server's."""
-    return {
-        "branch": state.branch.name,
-        "manifest_version": state.manifest_version,
-        "graph_commit_id": state.head.graph_commit_id,
-        "schema_digest": state.schema_digest,
-        "tables": [
-            {
-                "table_key": pin.table_key,
-                "row_count": pin.row_count,
-                "table_version": pin.version,
-                "table_branch": pin.lance_branch,
-                "location": pin.location,
-            }
-            for _, pin in sorted(state.tables.items())
-        ],
-    }
+def copy(
+    source: Annotated[str, typer.Argument(help="The graph to copy.")],
+    target: Annotated[str, typer.Argument(help="Where to: an empty place, on any store.")],
+    branch: Annotated[
+        list[str] | None, typer.Option("--branch", "-b", help="Only main and this branch; may be repeated.")
+    ] = None,
+    at: Annotated[str | None, typer.Option("--at", help="Only main, as it was at this commit or tag.")] = None,
+    actor: Actor = None,
+    policy: Policy = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Copy a graph with its history, while others go on writing to it. An interrupted copy is carried on.
+
+    Example: omnigraph copy graph.omni s3://backups/graph.omni
+    """
+    import omnigraph as og
+
+    out = Output(json=json, quiet=quiet)
+    out.echo_write(f"copy {source} to {target}")
+    result = og.copy(source, target, branches=branch or (), at=at, actor=actor, policy=policy)
+    if json:
+        out.document(result.to_json())
+        return
+    branches = "1 branch" if len(result.branches) == 1 else f"{len(result.branches)} branches"
+    again = f", {result.files_there} were there already" if result.files_there else ""
+    out.say(f"copied {branches} and {result.commits} commits to {result.target}")
+    out.say(f"{result.files} files, {result.bytes} bytes{again}; main is at commit {result.graph_commit_id}")
 
 
 def demo(

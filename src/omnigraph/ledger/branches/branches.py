@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 
 from ulid import ULID
 
+from omnigraph.choices import Target
 from omnigraph.errors import BadRequest, BranchNotFound, Conflict, HistoryGap, OmniGraphError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger import snapshots
@@ -42,9 +43,7 @@ declare("branch_delete.after_ref", "The branch is gone; none of its forks is rec
 declare("branch_delete.between_forks", "One more fork of a deleted branch is reclaimed")
 
 
-def create_branch(
-    store: GraphParts, name: str, from_: snapshots.Target = MAIN, *, actor: str | None = None
-) -> BranchRef:
+def create_branch(store: GraphParts, name: str, from_: Target = MAIN, *, actor: str | None = None) -> BranchRef:
     """Make a branch that starts at `from_`: a branch, or any other target. Costs the same whatever the graph's size."""
     store.refuse_if_read_only("branch create")
     check_branch_name(name, "branch create")
@@ -88,18 +87,15 @@ def _create(store: GraphParts, name: str, source: Snapshot, actor: str | None) -
 
 
 def _refuse_schema_change(store: GraphParts, source: Snapshot) -> None:
-    """No branch with another schema than `main`: nothing could be merged between them.
+    """No branch from a state of which a hard drop takes, or took, the history while the branch is being made.
 
-    A schema apply looks for branches while it holds its lock. So once the ref object is there, either the apply sees it
-    and refuses, or its lock or its new schema is seen here.
+    A hard drop looks for branches while it holds the lock of its schema apply. So once the ref object is there, either
+    the drop sees it and refuses, or its lock is seen here, or what it removed is missing here.
     """
     refuse_while_schema_is_applied(store, "branch create")
-    if store.manifest.read(store.branch(MAIN)).schema_digest != source.schema_digest:
-        raise Conflict(
-            f"branch create: the state at commit {source.head.graph_commit_id} has an older schema than `{MAIN}` has "
-            f"now, and could not be merged; start from a commit after the last schema apply",
-            graph_commit_id=source.head.graph_commit_id,
-        )
+    live = store.refs.get(source.branch.name)
+    if live is None or store.manifest.read(live).schema_digest != source.schema_digest:
+        refuse_removed(store, source, "branch create")
 
 
 def list_branches(store: GraphParts) -> list[BranchRef]:
@@ -113,11 +109,13 @@ def delete_branch(
     *,
     bound_to: str | None = None,
     as_made: BranchRef | None = None,
+    force: bool = False,
     actor: str | None = None,
 ) -> None:
     """Delete a branch.
 
-    Refuses `main`, a system name, a branch that others were made from, and the one the caller's handle is bound to.
+    Refuses `main`, a system name, a branch that others were made from (unless `force`: they keep what they read), and
+    the one the caller's handle is bound to.
     With `as_made`, also a branch that is not that one any more, or has a commit of its own: somebody works on it.
     """
     store.refuse_if_read_only("branch delete")
@@ -133,7 +131,9 @@ def delete_branch(
         # What the branch published must be in the log while its line can still be found by name.
         last = store.manifest.read(ref)
         complete_log.complete_from(store, [last])
-        _refuse_descendants(store, ref)
+        children = descendants(store, ref)
+        if children and not force:
+            raise _has_children(ref, children)
         if as_made is not None and (ref, last.head.graph_commit_id) != (as_made, as_made.source_commit):
             raise Conflict(f"branch delete: somebody else has written to `{name}`", branch=name)
         failpoint("branch_delete.before_ref")
@@ -142,7 +142,8 @@ def delete_branch(
             raise BranchNotFound(f"branch delete: `{name}` was deleted by somebody else meanwhile", branch=name)
         failpoint("branch_delete.after_ref")
     _logger.info("branch %s was deleted%s, at commit %s", name, by(actor), last.head.graph_commit_id)
-    _reclaim(store, ref, last)
+    if not children:
+        _reclaim(store, ref, last)
 
 
 def by(actor: str | None) -> str:
@@ -158,12 +159,15 @@ def descendants(store: GraphParts, ref: BranchRef) -> list[BranchRef]:
 def forks_in_use(store: GraphParts, gone: BranchRef) -> set[tuple[str, str]]:
     """The (location, fork) pairs of a deleted branch that tags and merge bases of live branches read.
 
-    No head of another branch reads them: a merge takes rows over, never a fork, and a branch that others were made from
-    is not deleted.
+    No head of another branch reads them: a merge takes rows over, never a fork, and of a branch that others were made
+    from nothing is reclaimed when it is deleted, but by `cleanup`.
     """
     if store.sidecars.names():
         # Somebody may have published a merge that is not logged yet.
         complete_log.complete(store)
+    else:
+        # Small writes to `main` leave no trace while they are not logged.
+        complete_log.complete_branch(store, store.branch(MAIN))
     graph = store.commits.graph()
     own = [commit.graph_commit_id for commit in graph if commit.incarnation == gone.incarnation]
     readers = made_from(graph, own)
@@ -239,14 +243,14 @@ def _drop_manifest_branch(store: GraphParts, name: str) -> None:
         _logger.warning("the unnamed manifest branch %s was left for cleanup: %s", name, error)
 
 
-def _refuse_descendants(store: GraphParts, ref: BranchRef) -> None:
-    children = [child.name for child in descendants(store, ref)]
-    if children:
-        raise BadRequest(
-            f"branch delete: branches were made from `{ref.name}` ({', '.join(children)}); delete those first",
-            branch=ref.name,
-            descendants=children,
-        )
+def _has_children(ref: BranchRef, children: Collection[BranchRef]) -> BadRequest:
+    names = [child.name for child in children]
+    return BadRequest(
+        f"branch delete: branches were made from `{ref.name}` ({', '.join(names)}); delete those first, or force it: "
+        "they stay as they are",
+        branch=ref.name,
+        descendants=names,
+    )
 
 
 def _reclaim(store: GraphParts, ref: BranchRef, last: ManifestState) -> None:

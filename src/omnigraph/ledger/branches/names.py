@@ -17,12 +17,18 @@ SYSTEM_NAMES = frozenset({SCHEMA_APPLY_LOCK})
 
 _FORBIDDEN = frozenset(' ~^:?*[]\\"<>|@{}\x7f')
 _LONGEST_ENCODED = 200
+_ULID_BEGINNING = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{3,24}", re.IGNORECASE)
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.IGNORECASE)
 
 
 def is_commit_id(text: str) -> bool:
     """Whether a text has the shape of a commit id (a ULID)."""
     return _ULID.fullmatch(text) is not None
+
+
+def is_commit_prefix(text: str) -> bool:
+    """Whether a text may be the beginning of a commit id: some of its characters, and no other ones."""
+    return _ULID_BEGINNING.fullmatch(text) is not None
 
 
 def refuse_system_name(name: str, operation: str) -> None:

@@ -66,7 +66,7 @@ class WriteIntent:
     `reads` are tables that validation or a `where` leaned on: their pins must still hold when the write is committed.
     `registered` are pins of tables that are new to the branch and do not move any more, `repinned` are tables that take
     over a version which exists already (a fast-forward), `renamed` are pairs of old and new table key. `operations` are
-    the mutations that a combined commit consists of. With
+    the mutations that a combined commit consists of, `about` is what a revert, restore or cherry-pick is about. With
     `on_left_out`, tables that another writer moved meanwhile are left out and told to it, instead of failing the write.
     """
 
@@ -88,6 +88,7 @@ class WriteIntent:
     if_commit: str | None = None
     on_left_out: Callable[[str], None] | None = None
     operations: tuple[CommitOperation, ...] = ()
+    about: str | None = None
 
     @property
     def published_keys(self) -> frozenset[str]:
@@ -136,6 +137,7 @@ def sidecar_of(intent: WriteIntent, parent: GraphCommit, lease: str | None) -> S
         schema_digest=intent.schema_digest,
         changes_data=intent.changes_data,
         operations=intent.operations,
+        about=intent.about,
     )
 
 

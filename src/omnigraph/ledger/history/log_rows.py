@@ -36,6 +36,8 @@ SCHEMA = pa.schema(
         pa.field("pins", pa.binary()),
         # The mutations of a combined commit; null for any other.
         pa.field("operations", pa.binary()),
+        # What a revert, a restore or a cherry-pick is about; null for any other commit.
+        pa.field("about", pa.string()),
     ]
 )
 COMMIT_COLUMNS = tuple(name for name in SCHEMA.names if name != "pins")
@@ -81,7 +83,7 @@ def row_of(entry: LogEntry, parent_depth: int | None) -> dict[str, Any]:
 def commit_of_row(row: Mapping[str, Any]) -> GraphCommit:
     """The commit of a row that was read whole."""
     values = {name: row[name] for name in COMMIT_COLUMNS if name != "pins_depth"}
-    return GraphCommit(**{**values, "kind": WriterKind(values["kind"])})
+    return _commit(values)
 
 
 class LoggedCommits:
@@ -100,9 +102,7 @@ class LoggedCommits:
         """The commit at that position."""
         values = {name: column[position] for name, column in self._columns.items()}
         try:
-            return GraphCommit(
-                **{**values, "kind": WriterKind(values["kind"]), "operations": _operations(values["operations"])}
-            )
+            return _commit(values)
         except (ValueError, TypeError, KeyError, zlib.error) as cause:
             raise log_damaged(cause) from cause
 
@@ -113,6 +113,12 @@ def in_todays_columns(table: pa.Table, columns: Sequence[str]) -> pa.Table:
         if name not in table.column_names:
             table = table.append_column(SCHEMA.field(name), pa.nulls(table.num_rows, SCHEMA.field(name).type))
     return table.select(list(columns))
+
+
+def _commit(values: Mapping[str, Any]) -> GraphCommit:
+    return GraphCommit(
+        **{**values, "kind": WriterKind(values["kind"]), "operations": _operations(values["operations"])}
+    )
 
 
 def _operations(data: bytes | None) -> tuple[CommitOperation, ...]:

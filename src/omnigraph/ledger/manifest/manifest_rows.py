@@ -13,7 +13,7 @@ import orjson
 import pyarrow as pa
 
 from omnigraph.errors import InternalError
-from omnigraph.ledger.manifest.stamp import CURRENT, STAMP_KEY
+from omnigraph.ledger.manifest.stamp import CURRENT, STAMP_KEY, WRITER, WRITER_KEY
 from omnigraph.ledger.values import CommitOperation, GraphCommit, TablePin, WriterKind
 
 MANIFEST = "__manifest"
@@ -38,7 +38,7 @@ SCHEMA = pa.schema(
         pa.field("table_branch", pa.string()),
         pa.field("row_count", pa.int64()),
     ],
-    metadata={STAMP_KEY: str(CURRENT)},
+    metadata={STAMP_KEY: str(CURRENT), WRITER_KEY: WRITER},
 )
 
 PLACES = pa.schema([SCHEMA.field(KEY_COLUMN), pa.field("_rowid", pa.uint64()), pa.field("_rowaddr", pa.uint64())])

@@ -8,9 +8,8 @@ There `__manifest` holds the whole history of `table_version` rows instead of on
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ulid import ULID
 
@@ -18,41 +17,24 @@ from omnigraph.errors import InternalError
 from omnigraph.ledger.branches.refs import Refs, StoredRef
 from omnigraph.ledger.history.commit_log import CommitLog
 from omnigraph.ledger.history.dag import CommitGraph
-from omnigraph.ledger.history.log_rows import LOG
 from omnigraph.ledger.manifest.manifest import Manifest, ManifestState
 from omnigraph.ledger.manifest.manifest_rows import MANIFEST, TABLE_TOMBSTONE, TABLE_VERSION, Row
 from omnigraph.ledger.manifest.pins import Pins
+from omnigraph.ledger.manifest.stamp import read_stamp
+from omnigraph.ledger.older.old_log import COLUMNS, read_log
+from omnigraph.ledger.older.old_schemas import OldSchema, part_of, read_schema
 from omnigraph.ledger.schema_store import CURRENT_SOURCE, SchemaStore
-from omnigraph.ledger.values import MAIN, BranchRef, GraphCommit, TablePin, WriterKind
-from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.compiler.compile import compile_schema
+from omnigraph.ledger.values import MAIN, SCHEMA_APPLY_LOCK, BranchRef, GraphCommit, TablePin, WriterKind
 from omnigraph.storage.lance_errors import TableNotFound
-from omnigraph.storage.objects.object_errors import ObjectNotFound
 from omnigraph.storage.objects.objects import ObjectStore, Token
 from omnigraph.storage.tables import TableStore
-from omnigraph.storage.values import TableVersion
+from omnigraph.storage.values import ForkInfo, TableVersion
 
 RUN_PREFIX = "__run__"
-"""Lance branches of the manifest that belonged to runs, a notion that is gone."""
+"""Lance branches of the manifest that belonged to runs."""
 
-_LOG_COLUMNS = (
-    "graph_commit_id",
-    "manifest_branch",
-    "manifest_version",
-    "parent_commit_id",
-    "merged_parent_commit_id",
-    "actor_id",
-    "created_at",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class LegacySchema:
-    """The one schema of an old graph."""
-
-    source: str
-    catalog: Catalog
-    digest: str
+RUNS_GONE = 3
+"""The internal schema version since which there are none."""
 
 
 class LegacyGraph:
@@ -60,15 +42,22 @@ class LegacyGraph:
 
     def __init__(self, objects: ObjectStore, tables: TableStore, schemas: SchemaStore) -> None:
         self._tables = tables
+        self._schemas = schemas
         self.refs = Refs(objects)
-        self.schema = _read_schema(objects, schemas)
-        self.lines = {fork.name: fork for fork in tables.list_forks(MANIFEST) if not fork.name.startswith(RUN_PREFIX)}
+        self.schema = read_schema(objects, schemas)
+        self.schemas = {self.schema.digest: self.schema}
+        self.lines = {fork.name: fork for fork in branch_lines(tables)}
         self._branches: dict[str | None, BranchRef] = {}
-        self._log = _read_log(tables)
+        self._columns: dict[TableVersion, frozenset[str]] = {}
+        self._log = read_log(tables)
 
     def branches(self) -> list[BranchRef]:
         """The graph branches that the lines of the manifest stand for, `main` first, the others by name."""
         return [self.branch(None), *(self.branch(name) for name in sorted(self.lines))]
+
+    def named(self, name: str) -> BranchRef | None:
+        """The branch of that name."""
+        return self.branch(None if name == MAIN else name) if name == MAIN or name in self.lines else None
 
     def branch(self, line: str | None) -> BranchRef:
         """The branch of a line: as its ref object says, if a migration has made one already."""
@@ -103,12 +92,41 @@ class LegacyGraph:
             # Version numbers of different Lance branches mean nothing to each other and are never compared.
             if row["object_type"] in (TABLE_VERSION, TABLE_TOMBSTONE):
                 newest[row["table_key"]] = row
-        pins = {
-            key: self._pin(newest[key], locations.get(key))
-            for key in sorted(newest)
-            if newest[key]["object_type"] == TABLE_VERSION
-        }
-        return ManifestState(table, stamp, self.head(table.branch, table.version), pins, tuple(rows))
+        live = {key: row for key, row in sorted(newest.items()) if row["object_type"] == TABLE_VERSION}
+        pins = {key: self._pin(row, locations.get(key)) for key, row in live.items() if self._declares(key, table)}
+        commit = replace(self.head(table.branch, table.version), schema_digest=self._schema_of(pins).digest)
+        return ManifestState(table, stamp, commit, pins, tuple(rows))
+
+    def state(self, table: TableVersion) -> ManifestState:
+        """The state at a version of an old line."""
+        return self.read(table, tuple(self._tables.scan_table(table).to_pylist()), 3)
+
+    def _declares(self, key: str, table: TableVersion) -> bool:
+        """Whether the schema that was kept has the type of a table. One that was dropped since can be read no more."""
+        if self.schema.catalog.table(key) is not None:
+            return True
+        if table.version == self._tables.head(MANIFEST, table.branch).version:
+            raise InternalError(
+                f"the manifest of this old graph publishes {key}, and `{CURRENT_SOURCE}` does not declare it: restore "
+                f"`{CURRENT_SOURCE}` from a copy"
+            )
+        return False
+
+    def _schema_of(self, pins: Mapping[str, TablePin]) -> OldSchema:
+        """The schema of a state: what its tables have of the newest one."""
+        found = part_of(self.schema, {key: self._columns_of(pin) for key, pin in pins.items()}, self._schemas)
+        return self.schemas.setdefault(found.digest, found)
+
+    def _columns_of(self, pin: TablePin) -> frozenset[str]:
+        table = TableVersion(pin.location, pin.lance_branch, pin.version)
+        if table not in self._columns:
+            try:
+                self._columns[table] = frozenset(self._tables.schema(table).names)
+            except TableNotFound:
+                # Cleaned up: the state cannot be read, whatever its schema.
+                graph_type = self.schema.catalog.table(pin.table_key)
+                self._columns[table] = frozenset(graph_type.by_column if graph_type is not None else ())
+        return self._columns[table]
 
     def head(self, line: str | None, version: int) -> GraphCommit:
         """The commit that an old line stands at: from its log, or made up, always the same, when there is none."""
@@ -135,13 +153,19 @@ class LegacyGraph:
         """Every commit that the log of the old graph has."""
         return [self.commit(row) for row in self._log]
 
+    def unknown_parents(self) -> set[str]:
+        """Commits that others name as parents and that went with a deleted branch."""
+        known = {row["graph_commit_id"] for row in self._log}
+        named = {row[column] for row in self._log for column in ("parent_commit_id", "merged_parent_commit_id")}
+        return {one for one in named - known if one is not None}
+
     def commit(self, row: Row) -> GraphCommit:
         """A commit as an old log has it, with what old graphs did not record filled in."""
         line = row["manifest_branch"]
         known = self.branch(line)
         return GraphCommit(
-            **{name: row[name] for name in _LOG_COLUMNS},
-            kind=WriterKind(row["kind"]) if row.get("kind") else WriterKind.MUTATION,
+            **{name: row[name] for name in COLUMNS},
+            kind=WriterKind(row.get("kind") or WriterKind.MUTATION),
             changes_data=True,
             branch=known.name,
             incarnation=known.incarnation,
@@ -162,10 +186,7 @@ class LegacyGraph:
         key, line = row["table_key"], row["table_branch"]
         graph_type = self.schema.catalog.table(key)
         if graph_type is None or not location:
-            raise InternalError(
-                f"the manifest of this old graph publishes {key}, and "
-                + (f"`{CURRENT_SOURCE}` does not declare it" if graph_type is None else "says nowhere where it is")
-            )
+            raise InternalError(f"the manifest of this old graph publishes {key} and says nowhere where it is")
         owner = self.branch(line).incarnation
         return TablePin(key, graph_type.id, location, line, row["table_version"], row["row_count"] or 0, owner)
 
@@ -174,6 +195,20 @@ class LegacyGraph:
             if info.version == version:
                 return int(info.timestamp.timestamp() * 1_000_000)
         return 0
+
+
+def branch_lines(tables: TableStore) -> list[ForkInfo]:
+    """The lines of an old manifest that stand for graph branches.
+
+    A lock of a schema change was such a line too, and so were runs, a notion that is gone, up to version 2; since then
+    their names are like any others.
+    """
+    has_runs = read_stamp(tables.schema(tables.head(MANIFEST))) < RUNS_GONE
+    return [
+        fork
+        for fork in tables.list_forks(MANIFEST)
+        if fork.name != SCHEMA_APPLY_LOCK and not (has_runs and fork.name.startswith(RUN_PREFIX))
+    ]
 
 
 class LegacyRefs(Refs):
@@ -226,26 +261,6 @@ class LegacyLog(CommitLog):
             return self._manifest.read_line(commit.manifest_branch, commit.manifest_version).tables
         except TableNotFound:
             return None
-
-
-def _read_schema(objects: ObjectStore, schemas: SchemaStore) -> LegacySchema:
-    try:
-        data, _ = objects.get(CURRENT_SOURCE)
-    except ObjectNotFound as cause:
-        raise InternalError(f"this old graph has no `{CURRENT_SOURCE}`: restore it from a copy") from cause
-    source = data.decode()
-    catalog = compile_schema(source)
-    return LegacySchema(source, catalog, schemas.keep(source, catalog))
-
-
-def _read_log(tables: TableStore) -> list[dict[str, Any]]:
-    try:
-        head = tables.head(LOG)
-    except TableNotFound:
-        return []
-    names = [*_LOG_COLUMNS, *(["kind"] if "kind" in tables.schema(head).names else [])]
-    rows: list[dict[str, Any]] = tables.scan_table(head, columns=names).to_pylist()
-    return rows
 
 
 def _mint(*parts: str) -> str:

@@ -9,7 +9,9 @@ succeed: who loses a commit looks again and finds the work done. Reads never mig
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 from ulid import ULID
@@ -18,6 +20,8 @@ from omnigraph.errors import Conflict, OmniGraphError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.history.log_rows import LOG, LogEntry, row_of
 from omnigraph.ledger.history.log_rows import SCHEMA as LOG_SCHEMA
+from omnigraph.ledger.history.rebuild_log import note_lost
+from omnigraph.ledger.manifest.manifest import ManifestState
 from omnigraph.ledger.manifest.manifest_rows import (
     KEY_COLUMN,
     MANIFEST,
@@ -29,11 +33,15 @@ from omnigraph.ledger.manifest.manifest_rows import (
 )
 from omnigraph.ledger.manifest.pins import Pins
 from omnigraph.ledger.manifest.stamp import CURRENT, STAMP_KEY, read_stamp, refuse_newer
-from omnigraph.ledger.older.legacy import RUN_PREFIX, LegacyGraph
+from omnigraph.ledger.older.legacy import RUN_PREFIX, LegacyGraph, branch_lines
+from omnigraph.ledger.older.old_log import ACTORS
+from omnigraph.ledger.older.old_recoveries import convert_audit, convert_sidecars
 from omnigraph.ledger.parts import GraphParts
-from omnigraph.ledger.values import MAIN, GraphCommit
+from omnigraph.ledger.values import MAIN, SCHEMA_APPLY_LOCK, GraphCommit
 from omnigraph.storage.lance_errors import TableExists, TableNotFound
 from omnigraph.storage.values import StagedWrite, TableVersion
+
+_logger = logging.getLogger("omnigraph.ledger")
 
 _ATTEMPTS = 20
 _OPERATION = "internal-migration"
@@ -42,6 +50,8 @@ _INERT_DATASETS = ("_graph_runs.lance", "_graph_run_actors.lance")
 declare("migrate.line", "One more line of the manifest is migrated by a step; main comes last")
 declare("migrate.refs", "v3 to v4: the ref objects are made, the commit log and the lines are not migrated")
 declare("migrate.log", "v3 to v4: the commit log is converted, the lines are not migrated")
+declare("migrate.audit", "v3 to v4: the recovery audit is converted, sidecars and lines are not")
+declare("migrate.sidecars", "v3 to v4: the sidecars of unfinished writes are converted, the lines are not migrated")
 
 
 def migrate(store: GraphParts) -> None:
@@ -74,29 +84,37 @@ def _drop_runs(store: GraphParts) -> None:
 
 def _one_row_per_table(store: GraphParts) -> None:
     """v3 to v4: ref objects, the commit log with pins, and on each line current rows with a `graph_head`."""
+    _drop_schema_lock(store)
     graph = LegacyGraph(store.objects, store.tables, store.schemas)
-    store.schemas.put(graph.schema.source, graph.schema.catalog)
+    log = _log_rows(store, graph)
+    for schema in graph.schemas.values():
+        store.schemas.put(schema.source, schema.catalog)
     # The ref of main comes last of the refs: with it, the ref objects become the authority on what exists.
     for ref in reversed(graph.branches()):
         store.refs.create(ref, graph_id=str(ULID()) if ref.name == MAIN else None)
+    note_lost(store, graph.unknown_parents())
     failpoint("migrate.refs")
-    _convert_log(store, graph)
+    _convert_log(store, log)
     failpoint("migrate.log")
+    _until_done(lambda: convert_audit(store, graph), "recovery audit")
+    failpoint("migrate.audit")
+    convert_sidecars(store, graph)
+    failpoint("migrate.sidecars")
 
     def change(line: TableVersion) -> StagedWrite:
-        state = graph.read(line, tuple(store.tables.scan_table(line).to_pylist()), 3)
+        state = graph.state(line)
         rows = [*(table_row(pin) for pin in state.tables.values()), head_row(state.head)]
         return store.tables.stage_overwrite(line, to_table(rows), SCHEMA)
 
     _for_each_line(store, CURRENT, change)
+    _drop_inert(store)
 
 
 STEPS: Mapping[int, Callable[[GraphParts], None]] = {1: _mark_primary_key, 2: _drop_runs, 3: _one_row_per_table}
 
 
 def _for_each_line(store: GraphParts, target: int, change: Callable[[TableVersion], StagedWrite]) -> None:
-    names = [fork.name for fork in store.tables.list_forks(MANIFEST) if not fork.name.startswith(RUN_PREFIX)]
-    for name in [*names, None]:
+    for name in [*(fork.name for fork in branch_lines(store.tables)), None]:
         _bring_line_to(store, name, target, change)
         failpoint("migrate.line")
 
@@ -128,28 +146,52 @@ def _run_branches(store: GraphParts) -> list[str]:
 def _drop_run_branch(store: GraphParts, name: str) -> None:
     try:
         store.tables.delete_fork(MANIFEST, name)
-    except OmniGraphError:
-        # Another process deletes it too: what counts is that it is gone.
+    except OmniGraphError as error:
+        # Another process may delete it too. A branch that was made from it needs it; then it stays, as a branch.
         if name in _run_branches(store):
-            raise
+            _logger.warning("the run `%s` of an older program stays, as a branch: %s", name, error.message)
 
 
-def _convert_log(store: GraphParts, graph: LegacyGraph) -> None:
+def _drop_schema_lock(store: GraphParts) -> None:
+    """The lock of a schema change was a line of the manifest; whoever held it is gone."""
+    with contextlib.suppress(OmniGraphError):
+        store.tables.delete_fork(MANIFEST, SCHEMA_APPLY_LOCK)
+
+
+def _drop_inert(store: GraphParts) -> None:
+    """What the log has taken in: its own lines, and the actors. What stays costs nothing but its bytes."""
+    with contextlib.suppress(OmniGraphError):
+        for fork in sorted(store.tables.list_forks(LOG), key=lambda fork: -len(fork.name)):
+            with contextlib.suppress(OmniGraphError):
+                store.tables.delete_fork(LOG, fork.name)
+        store.objects.delete_prefix(ACTORS)
+
+
+def _convert_log(store: GraphParts, rows: pa.Table) -> None:
     """The log in today's columns, with the pins of every commit whose state can still be read."""
-    for _ in range(_ATTEMPTS):
+
+    def convert() -> bool:
         try:
             head = store.tables.head(LOG)
         except TableNotFound:
             with contextlib.suppress(TableExists):
-                store.tables.create(LOG, LOG_SCHEMA, rows=_log_rows(store, graph))
-            continue
+                store.tables.create(LOG, LOG_SCHEMA, rows=rows)
+            return False
         if "pins" in store.tables.schema(head).names:
-            return
+            return True
         with contextlib.suppress(Conflict):
-            store.tables.commit_staged(
-                store.tables.stage_overwrite(head, _log_rows(store, graph), LOG_SCHEMA), _OPERATION
-            )
-    raise Conflict("other processes keep changing this graph's commit log while it is being migrated; open it again")
+            store.tables.commit_staged(store.tables.stage_overwrite(head, rows, LOG_SCHEMA), _OPERATION)
+        return False
+
+    _until_done(convert, "commit log")
+
+
+def _until_done(work: Callable[[], bool], what: str) -> None:
+    """Try again after a commit that was lost: another process is at it too, and the next look finds its work done."""
+    for _ in range(_ATTEMPTS):
+        if work():
+            return
+    raise Conflict(f"other processes keep changing this graph's {what} while it is being migrated; open it again")
 
 
 def _log_rows(store: GraphParts, graph: LegacyGraph) -> pa.Table:
@@ -160,7 +202,10 @@ def _log_rows(store: GraphParts, graph: LegacyGraph) -> pa.Table:
     rows, pins_of, depths = [], dict[str, Pins | None](), dict[str, int | None]()
     for commit in sorted(commits.values(), key=lambda commit: (commit.manifest_version, commit.created_at)):
         parent = commit.parent_commit_id or ""
-        pins_of[commit.graph_commit_id] = _pins_at(store, graph, commit)
+        state = _state_at(graph, commit)
+        pins_of[commit.graph_commit_id] = state.tables if state is not None else None
+        if state is not None:
+            commit = replace(commit, schema_digest=state.schema_digest)
         entry = LogEntry(commit, pins_of[commit.graph_commit_id], pins_of.get(parent))
         row = row_of(entry, depths.get(parent))
         depths[commit.graph_commit_id] = row["pins_depth"]
@@ -168,9 +213,8 @@ def _log_rows(store: GraphParts, graph: LegacyGraph) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=LOG_SCHEMA)
 
 
-def _pins_at(store: GraphParts, graph: LegacyGraph, commit: GraphCommit) -> Pins | None:
-    line = TableVersion(MANIFEST, commit.manifest_branch, commit.manifest_version)
+def _state_at(graph: LegacyGraph, commit: GraphCommit) -> ManifestState | None:
     try:
-        return graph.read(line, tuple(store.tables.scan_table(line).to_pylist()), 3).tables
+        return graph.state(TableVersion(MANIFEST, commit.manifest_branch, commit.manifest_version))
     except TableNotFound:
         return None

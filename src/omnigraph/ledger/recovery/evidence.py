@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
+
 from omnigraph.ledger.manifest.manifest import ManifestState
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.recovery.classify import LandedCommit, TableEvidence
@@ -16,13 +19,18 @@ _RESTORE = "Restore"
 def gather_evidence(store: GraphParts, sidecar: Sidecar, current: ManifestState) -> list[TableEvidence]:
     """The state of every table of a sidecar, read afresh."""
     by_type = {pin.type_id: pin for pin in current.tables.values()}
-    return [_evidence(store, table, by_type.get(table.type_id)) for table in sidecar.tables]
+    return [_evidence(store, sidecar, table, by_type.get(table.type_id)) for table in sidecar.tables]
 
 
-def commits_above(store: GraphParts, line: TableVersion, head: int) -> tuple[LandedCommit, ...]:
-    """The commits of a line after `line.version`, up to `head`, oldest first."""
+def commits_above(
+    store: GraphParts, line: TableVersion, head: int, written: Collection[str] = ()
+) -> tuple[LandedCommit, ...]:
+    """The commits of a line after `line.version`, up to `head`, oldest first.
+
+    `written` are transactions that a write was to make: a restore among them is its work, and takes nothing back.
+    """
     found = store.tables.transactions(line.location, line.branch, line.version, head)
-    return tuple(_landed(info) for info in found)
+    return tuple(_landed(info, written) for info in found)
 
 
 def line_of(pin: TablePin) -> TableVersion:
@@ -30,12 +38,16 @@ def line_of(pin: TablePin) -> TableVersion:
     return TableVersion(pin.location, pin.lance_branch, pin.version)
 
 
-def _evidence(store: GraphParts, table: SidecarTable, pin: TablePin | None) -> TableEvidence:
+def _evidence(store: GraphParts, sidecar: Sidecar, table: SidecarTable, pin: TablePin | None) -> TableEvidence:
     expected = TableVersion(table.location, table.lance_branch, table.expected_version)
     head = head_of_line(store, table)
     if head is None or head <= table.expected_version:
         return TableEvidence(table, pin, head, ())
-    return TableEvidence(table, pin, head, commits_above(store, expected, head))
+    landed = commits_above(store, expected, head, table.transactions)
+    # The commits of an older program carry no tag; the sidecar names them by the ids of their transactions.
+    named = set(table.transactions)
+    told = tuple(replace(c, operation_id=sidecar.operation_id) if c.transaction in named else c for c in landed)
+    return TableEvidence(table, pin, head, told)
 
 
 def head_of_line(store: GraphParts, table: SidecarTable) -> int | None:
@@ -49,12 +61,12 @@ def head_of_line(store: GraphParts, table: SidecarTable) -> int | None:
     return store.tables.head(table.location, table.lance_branch).version
 
 
-def _landed(info: TransactionInfo) -> LandedCommit:
+def _landed(info: TransactionInfo, written: Collection[str]) -> LandedCommit:
     return LandedCommit(
         version=info.version,
         transaction=info.uuid,
         operation_id=info.properties.get(OPERATION_ID_PROPERTY),
-        restores=info.kind == _RESTORE,
+        restores=info.kind == _RESTORE and info.uuid not in written,
         # Content that could not be compared counts as changed: nobody's data is put at risk by a guess.
         preserves_content=info.changes_content is False,
     )

@@ -166,6 +166,7 @@ def _roll_forward(
         kind=sidecar.kind,
         changes_data=sidecar.changes_data,
         operations=sidecar.operations,
+        about=sidecar.about,
     )
     publication = Publication(
         commit=draft,

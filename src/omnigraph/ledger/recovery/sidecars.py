@@ -134,6 +134,7 @@ class Sidecar:
     changes_data: bool = True
     resolution: Resolution | None = None
     operations: tuple[CommitOperation, ...] = ()
+    about: str | None = None
 
     @property
     def actors(self) -> str | None:
@@ -154,7 +155,10 @@ class Sidecar:
 
     def to_json(self) -> bytes:
         """The content of the sidecar's object."""
-        combined = {"operations": [operation.to_json() for operation in self.operations]} if self.operations else {}
+        more: dict[str, Any] = (
+            {"operations": [operation.to_json() for operation in self.operations]} if self.operations else {}
+        )
+        more |= {"about": self.about} if self.about is not None else {}
         return orjson.dumps(
             {
                 "schema_version": SIDECAR_SCHEMA_VERSION,
@@ -178,7 +182,7 @@ class Sidecar:
                 "schema_digest": self.schema_digest,
                 "changes_data": self.changes_data,
                 "resolution": self.resolution,
-                **combined,
+                **more,
             },
             option=orjson.OPT_INDENT_2,
         )
@@ -382,4 +386,5 @@ def _parse(content: Mapping[str, Any]) -> Sidecar:
         changes_data=content["changes_data"],
         resolution=_resolution(content["resolution"]),
         operations=tuple(CommitOperation.from_json(one) for one in content.get("operations", ())),
+        about=content.get("about"),
     )

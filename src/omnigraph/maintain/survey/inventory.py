@@ -42,10 +42,13 @@ class TableInventory:
 
     @property
     def half_made(self) -> frozenset[str]:
-        """Lines with files and without a reference: their maker died between the two."""
+        """Lines with files and without a reference: their maker died between the two.
+
+        Forks of older programs have names with slashes; what lies beside such a fork is left alone.
+        """
         prefix = f"{self.location}/tree/"
         names = {file.path[len(prefix) :].split("/", 1)[0] for file in self.files if file.path.startswith(prefix)}
-        return frozenset(names - self.forks.keys())
+        return frozenset(names - {name.split("/", 1)[0] for name in self.forks})
 
 
 def locations(store: GraphStore) -> dict[str, list[ObjectInfo]]:

@@ -93,7 +93,9 @@ def line_sizes(table: TableInventory) -> Mapping[str, int]:
     prefix = f"{table.location}/tree/"
     for file in table.files:
         if file.path.startswith(prefix):
-            name = file.path[len(prefix) :].split("/", 1)[0]
+            below = file.path[len(prefix) :]
+            owners = [fork for fork in table.forks if below.startswith(f"{fork}/")]
+            name = max(owners, key=len) if owners else below.split("/", 1)[0]
             sizes[name] = sizes.get(name, 0) + file.size
     return sizes
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CANDIDATES = "candidates"
 """The relation of the row engine that holds the ids, each once."""
 
-_MAY_RESTORE = (WriterKind.RECOVERY, WriterKind.REPAIR)
+_MAY_RESTORE = (WriterKind.RECOVERY, WriterKind.REPAIR, WriterKind.RESTORE, WriterKind.REVERT)
 _restores: WeakKeyDictionary[CommitGraph, tuple[int, bool]] = WeakKeyDictionary()
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.config import settings
+from omnigraph.merge.compare.brought_over import brought_over, shared_part
 from omnigraph.schema.arrow import arrow_type, shown_columns
 from omnigraph.schema.catalog import GraphType
 from omnigraph.schema.types import VectorType, is_blob
@@ -45,11 +46,26 @@ def shown_row(graph_type: GraphType, row: dict[str, Any] | None) -> dict[str, An
 
 
 def whole_rows(
-    store: GraphStore, table: TableVersion, graph_type: GraphType, ids: pa.Array | None
+    store: GraphStore,
+    table: TableVersion,
+    graph_type: GraphType,
+    ids: pa.Array | None,
+    stored: GraphType | None = None,
+    *,
+    with_blobs: bool = True,
 ) -> Iterator[pa.Table]:
-    """The rows with these ids (all rows when None) in pieces and in no particular order, blobs as their bytes."""
-    columns = list(compared_columns(graph_type))
-    blobs = "bytes" if blob_columns(graph_type) else "descriptors"
+    """The rows with these ids (all rows when None) in pieces and in no particular order, blobs as bytes or left out.
+
+    `stored` is the type that the table has, when that is another state of it: rows are brought to `graph_type`.
+    """
+    if stored is not None and stored.properties != graph_type.properties:
+        shared = shared_part(stored, graph_type)
+        for rows in whole_rows(store, table, shared, ids, with_blobs=with_blobs):
+            yield brought_over(rows, shared, graph_type)
+        return
+    left_out = () if with_blobs else blob_columns(graph_type)
+    columns = [column for column in compared_columns(graph_type) if column not in left_out]
+    blobs = "bytes" if with_blobs and blob_columns(graph_type) else "descriptors"
     if ids is None:
         for batch in store.tables.scan(table, columns=columns, blobs=blobs):
             yield pa.Table.from_batches([batch])
@@ -74,11 +90,15 @@ def image_schema(graph_type: GraphType) -> pa.Schema:
 
 
 def images(
-    store: GraphStore, table: TableVersion, graph_type: GraphType, ids: pa.Array | None
+    store: GraphStore,
+    table: TableVersion,
+    graph_type: GraphType,
+    ids: pa.Array | None,
+    stored: GraphType | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows with these ids (all rows when None) as they are compared."""
+    """The rows with these ids (all rows when None) as they are compared; `stored` as in `whole_rows`."""
     schema, blobs = image_schema(graph_type), blob_columns(graph_type)
-    for rows in whole_rows(store, table, graph_type, ids):
+    for rows in whole_rows(store, table, graph_type, ids, stored):
         for name in blobs:
             position = rows.schema.get_field_index(name)
             digests = pa.array([digest(value.as_py()) for value in rows.column(position)], pa.utf8())
@@ -92,10 +112,10 @@ def digest(value: bytes | None) -> str | None:
 
 
 def digest_rows(
-    store: GraphStore, table: TableVersion, graph_type: GraphType, ids: pa.Array
+    store: GraphStore, table: TableVersion, graph_type: GraphType, ids: pa.Array, stored: GraphType | None = None
 ) -> dict[str, dict[str, Any]]:
-    """The rows with these ids as plain values by id, blobs as digests of their bytes."""
-    return {row["id"]: row for batch in images(store, table, graph_type, ids) for row in batch.to_pylist()}
+    """The rows with these ids as plain values by id, blobs as digests of their bytes; `stored` as in `whole_rows`."""
+    return {row["id"]: row for batch in images(store, table, graph_type, ids, stored) for row in batch.to_pylist()}
 
 
 def _is_good_part(store: GraphStore, table: TableVersion, ids: pa.Array) -> bool:

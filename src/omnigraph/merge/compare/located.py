@@ -39,12 +39,13 @@ class Located:
     (row ids, null where there is no row), `target_address` (where the target's row lay when the versions met, null when
     the target touched it since) and `values` (the source's row as a struct, null when it has to be read). `fresh` has
     the key columns, row ids and addresses of the source's fresh rows. `keys` has the key columns of all rows that are
-    taken.
+    taken. `mixed` is as `compared`, for rows that are put together from both sides.
     """
 
     compared: pa.Table
     fresh: pa.Table
     keys: pa.Table
+    mixed: pa.Table
 
 
 def collect_by_lineage(
@@ -121,26 +122,33 @@ def only_inserted(
         return None
 
 
-def located_rows(engine: RowEngine, type_: GraphType, take: pa.Array, delete: pa.Array, fresh: pa.Table) -> Located:
+def located_rows(
+    engine: RowEngine, type_: GraphType, take: pa.Array, delete: pa.Array, mixed: pa.Array, fresh: pa.Table
+) -> Located:
     """Where the rows lie that were settled."""
     engine.add_table("taken", pa.table({"id": take}))
     engine.add_table("gone", pa.table({"id": delete}))
+    engine.add_table("mixed_ids", pa.table({"id": mixed}))
     values = "s" if len(take) <= KEPT_ROWS and _is_plain(type_) else "null"
     rows = f"id, {SOURCE_ROW}, {TARGET_ROW}, {values} as {quoted(VALUES)}"
     settled = (
         f"select {rows} from differing semi join taken using (id) "
         f"union all select id, null, {TARGET_ROW}, null from differing semi join gone using (id)"
     )
-    compared = engine.table(
-        f"select settled.*, untouched.{ADDRESS} as {TARGET_ADDRESS} from ({settled}) as settled "
-        f"left join (select * from m anti join t_touched using ({ROW})) as untouched "
-        f"on untouched.{ROW} = settled.{TARGET_ROW}"
+    together = f"select id, {SOURCE_ROW}, {TARGET_ROW} from differing semi join mixed_ids using (id)"
+    compared, put_together = (
+        engine.table(
+            f"select settled.*, untouched.{ADDRESS} as {TARGET_ADDRESS} from ({rows_of}) as settled "
+            f"left join (select * from m anti join t_touched using ({ROW})) as untouched "
+            f"on untouched.{ROW} = settled.{TARGET_ROW}"
+        )
+        for rows_of in (settled, together)
     )
     names = key_columns(type_)
     columns = ", ".join(f"s.{quoted(name)} as {quoted(name)}" for name in names)
     keys = engine.table(f"select {columns} from differing semi join taken using (id)")
     new = fresh.select(list(names))
-    return Located(compared, fresh, pa.concat_tables([new, keys.cast(new.schema)]))
+    return Located(compared, fresh, pa.concat_tables([new, keys.cast(new.schema)]), put_together)
 
 
 def _is_plain(type_: GraphType) -> bool:

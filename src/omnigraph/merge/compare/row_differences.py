@@ -7,7 +7,7 @@ Floats are equal when they are the same number (a NaN equals a NaN); blobs are e
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from omnigraph.merge.placement import IN_PROCESS, Placement
 from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.catalog import GraphType, Property
 from omnigraph.schema.entities import entity_columns
+from omnigraph.schema.widening import widens
 from omnigraph.storage.constants import SCAN_SHARE
 from omnigraph.storage.values import TableVersion
 from omnigraph.write.schema.schema_tables import default_scalar
@@ -32,16 +33,24 @@ if TYPE_CHECKING:
 class Side:
     """One version of a table with the schema it is read with. None as a version: the table does not exist there.
 
-    `next_id` is the counter of that schema: ids from there on were given out by later schemas.
+    `dropped` are the ids of properties that its rows once had and have no longer. `stored` is the type that the table
+    has, when its rows are brought to another state of it first.
     """
 
     table: TableVersion | None
     type: GraphType
-    next_id: int = 0
+    dropped: frozenset[str] = frozenset()
+    stored: GraphType | None = None
 
-    def older_than(self, property_: Property) -> bool:
-        """Whether a property that is not there was added after this schema, and not dropped by it."""
-        return int(property_.id[1:]) >= self.next_id
+
+def as_wide_as(type_: GraphType, other: GraphType | None) -> GraphType:
+    """A type whose numbers are as wide as those of another state of it, where they are wider there."""
+    wider = {p.id: p.type for p in other.properties} if other is not None else {}
+    properties = tuple(
+        replace(p, type=wider[p.id]) if p.id in wider and widens(p.type, wider[p.id]) is not None else p
+        for p in type_.properties
+    )
+    return replace(type_, properties=properties) if properties != type_.properties else type_
 
 
 def exact_changes(
@@ -95,7 +104,7 @@ def add_images(store: GraphStore, engine: RowEngine, name: str, side: Side, want
     ids: pa.Array | None = None
     if wanted is not None and engine.count(wanted) <= SCAN_SHARE * rows + BATCH_ROWS:
         ids = engine.ids(f"select id from {wanted}")
-    stream = images(store, side.table, side.type, ids)
+    stream = images(store, side.table, side.type, ids, side.stored)
     if wanted is None or ids is not None:
         engine.add_stream(name, schema, stream)
         return
@@ -142,10 +151,10 @@ def matched_properties(left: Side, right: Side) -> Iterator[tuple[Property | Non
     after = {p.id for p in right.type.properties}
     for property_ in right.type.properties:
         old = before.get(property_.id)
-        if old is not None or left.older_than(property_):
+        if old is not None or property_.id not in left.dropped:
             yield old, property_
     for property_ in left.type.properties:
-        if property_.id not in after and right.older_than(property_):
+        if property_.id not in after and property_.id not in right.dropped:
             yield property_, None
 
 

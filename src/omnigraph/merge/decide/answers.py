@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.errors import BadRequest
 from omnigraph.ledger.snapshots import table_of
@@ -18,6 +19,7 @@ from omnigraph.ledger.values import TablePin
 from omnigraph.merge.compare.images import digest_rows
 from omnigraph.merge.decide.bases import same_row
 from omnigraph.merge.decide.conflicts import Choice, MergeConflict, Resolution, Resolutions
+from omnigraph.merge.decide.fields import MIXED
 from omnigraph.schema.catalog import GraphType
 
 if TYPE_CHECKING:
@@ -32,7 +34,9 @@ class Differing(Protocol):
     inserted: Ids
     updated: Ids
     deleted: Ids
+    mixed: pa.Table
     colliding: Sequence[MergeConflict]
+    below: pa.Table
 
 
 @dataclass
@@ -43,6 +47,7 @@ class Settled:
     delete: pa.Array
     inserts: int
     updates: int
+    mixed: pa.Table = field(default_factory=MIXED.empty_table)
     given: dict[str, dict[str, Any]] = field(default_factory=dict)
     conflicts: list[MergeConflict] = field(default_factory=list)
 
@@ -92,11 +97,18 @@ def settle(
             continue
         chosen = deleted if wanted is None else inserted if ours is None else updated
         chosen.add(id_)
+    # An answer that is a side stands for the whole row; one that is a row lies over what was put together.
+    sides = pa.array([id_ for id_, *_ in by_hand if id_ not in given], pa.utf8())
+    given_ids = pa.array(given, pa.utf8())
+    kept = found.mixed.filter(pc.invert(pc.is_in(found.mixed["id"], value_set=sides)))
+    mixed = pa.concat_tables([kept, found.below.filter(pc.is_in(found.below["id"], value_set=given_ids))])
+    again = pc.sum(pc.is_in(mixed["id"], value_set=given_ids)).as_py() or 0
     return Settled(
         pa.array(sorted((inserted | updated) - given.keys()), pa.utf8()),
         pa.array(sorted(deleted), pa.utf8()),
         len(inserted),
-        len(updated),
+        len(updated) + mixed.num_rows - again,
+        mixed,
         given,
         conflicts,
     )
@@ -110,7 +122,8 @@ def with_fresh(settled: Settled, fresh: pa.Table) -> Settled:
 
 def _untouched(found: Differing) -> Settled:
     parts = [pa.array(ids, pa.utf8()) for ids in (found.inserted, found.updated)]
-    return Settled(pa.concat_arrays(parts), pa.array(found.deleted, pa.utf8()), len(parts[0]), len(parts[1]))
+    updates = len(parts[1]) + found.mixed.num_rows
+    return Settled(pa.concat_arrays(parts), pa.array(found.deleted, pa.utf8()), len(parts[0]), updates, found.mixed)
 
 
 def _plain(ids: Ids) -> Sequence[str]:

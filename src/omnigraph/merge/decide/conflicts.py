@@ -11,6 +11,7 @@ from typing import Any
 from omnigraph.errors import BadRequest
 from omnigraph.merge.compare.images import shown_row
 from omnigraph.merge.plain import plain_row, plain_value
+from omnigraph.schema.arrow import shown_columns
 from omnigraph.schema.catalog import GraphType
 
 
@@ -32,7 +33,10 @@ ROW_KINDS = frozenset({ConflictKind.DIVERGENT_INSERT, ConflictKind.DIVERGENT_UPD
 
 @dataclass(frozen=True, slots=True)
 class MergeConflict:
-    """One row that both sides changed, or that the merged graph cannot hold. A missing version is None."""
+    """One row that both sides changed, or that the merged graph cannot hold. A missing version is None.
+
+    `properties` are those that both sides changed in different ways.
+    """
 
     table_key: str
     row_id: str | None
@@ -41,6 +45,7 @@ class MergeConflict:
     base: dict[str, Any] | None = None
     source: dict[str, Any] | None = None
     target: dict[str, Any] | None = None
+    properties: tuple[str, ...] = ()
 
     def differing(self) -> tuple[tuple[str, dict[str, Any]], ...]:
         """Each field that is not the same in every version of the row there is, with its values by version."""
@@ -61,6 +66,7 @@ class MergeConflict:
             "row_id": self.row_id,
             "kind": snake_case(self.kind.value),
             "message": self.message,
+            "properties": list(self.properties),
             "base": plain_row(self.base) if self.base is not None else None,
             "source": plain_row(self.source) if self.source is not None else None,
             "target": plain_row(self.target) if self.target is not None else None,
@@ -69,6 +75,21 @@ class MergeConflict:
 
 LONGEST_VALUE = 60
 """Characters of a value that are shown to people."""
+
+
+class Granularity(StrEnum):
+    """How fine the changes are that can collide: a whole row, or one property of it."""
+
+    ROW = "row"
+    PROPERTY = "property"
+
+    @classmethod
+    def of(cls, given: str) -> Granularity:
+        """From what a caller gave."""
+        try:
+            return cls(given)
+        except ValueError:
+            raise BadRequest(f"`{given}` is no granularity: use row or property") from None
 
 
 class Choice(StrEnum):
@@ -88,9 +109,12 @@ class Resolutions:
 
     strategy: Choice | None = None
     rows: Mapping[tuple[str, str], Resolution] | None = None
+    granularity: Granularity = Granularity.ROW
 
     @classmethod
-    def of(cls, strategy: str | None, rows: Mapping[Any, Any] | None) -> Resolutions:
+    def of(
+        cls, strategy: str | None, rows: Mapping[Any, Any] | None, granularity: str = Granularity.ROW
+    ) -> Resolutions:
         """From what a caller gave: keys are (table key, id), values `ours`, `theirs`, a row or None."""
         chosen = None
         if strategy is not None:
@@ -98,7 +122,8 @@ class Resolutions:
                 chosen = Choice(strategy)
             except ValueError:
                 raise BadRequest(f"`{strategy}` is no strategy: use ours or theirs") from None
-        return cls(chosen, {_key(key): _resolution(key, value) for key, value in (rows or {}).items()})
+        answers = {_key(key): _resolution(key, value) for key, value in (rows or {}).items()}
+        return cls(chosen, answers, Granularity.of(granularity))
 
     def settle(self, table_key: str, row_id: str) -> tuple[bool, Resolution]:
         """Whether there is an answer for a row, and the answer."""
@@ -134,20 +159,30 @@ def row_conflict(
     target: dict[str, Any] | None,
     *,
     inserted: bool,
+    clashing: Sequence[str] = (),
 ) -> MergeConflict:
-    """The conflict of a row that both sides changed. `inserted`: neither side found it there."""
+    """The conflict of a row that both sides changed. `inserted`: neither side found it there.
+
+    `clashing` are the columns that both sides changed in different ways.
+    """
+    names = shown_columns(type_)
+    properties = tuple(names[column] for column in clashing)
+    listed = f" ({', '.join(f'`{name}`' for name in properties)})" if properties else ""
     if source is None or target is None:
         kind = ConflictKind.DELETE_VS_UPDATE
         gone, kept = ("source", "target") if source is None else ("target", "source")
         message = f"{type_.name} `{row_id}` was deleted on the {gone} and changed on the {kept}"
     elif inserted:
         kind = ConflictKind.DIVERGENT_INSERT
-        message = f"{type_.name} `{row_id}` was added on both sides with different values"
+        message = f"{type_.name} `{row_id}` was added on both sides with different values{listed}"
     else:
         kind = ConflictKind.DIVERGENT_UPDATE
-        message = f"{type_.name} `{row_id}` was changed on both sides in different ways"
-    rows = (shown_row(type_, row) for row in (base, source, target))
-    return MergeConflict(type_.table_key, row_id, kind, message, *rows)
+        message = f"{type_.name} `{row_id}` was changed on both sides in different ways{listed}"
+        if not properties:
+            message += ", but no property by both; granularity property would take both changes"
+    versions = {"base": base, "source": source, "target": target}
+    rows = {name: shown_row(type_, row) for name, row in versions.items()}
+    return MergeConflict(type_.table_key, row_id, kind, message, **rows, properties=properties)
 
 
 def described(conflicts: Sequence[MergeConflict]) -> str:

@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.merge.compare.images import compared_columns, whole_rows
 from omnigraph.merge.decide.conflicts import Resolution, Resolutions
+from omnigraph.merge.decide.mixed_rows import mixed_rows
 from omnigraph.schema.catalog import Catalog, GraphType, column_title
 from omnigraph.schema.given_ids import IdForm, own_forms
 from omnigraph.write.decode.source_values import BadValue, to_id, to_value
@@ -72,7 +74,8 @@ def _checked_value(type_: GraphType, forms: Mapping[str, IdForm], row_id: str, n
 def given_rows(store: GraphStore, table: TableMerge) -> pa.Table | None:
     """The rows that were given, None when there are none.
 
-    What an answer does not mention is as on the target, or as on the source when the target has no such row.
+    What an answer does not mention is as on the target, or as on the source when the target has no such row. Of a row
+    that both sides changed in different properties it is what was put together of them.
     """
     if not table.given:
         return None
@@ -81,6 +84,9 @@ def given_rows(store: GraphStore, table: TableMerge) -> pa.Table | None:
     for pin in (table.source, table.target):
         for piece in whole_rows(store, table_of(pin), table.type, ids):
             known |= {row["id"]: _as_stored(table.type, row) for row in piece.to_pylist()}
+    below = table.mixed.filter(pc.is_in(table.mixed["id"], value_set=ids))
+    for piece in mixed_rows(store, table.type, table_of(table.source), table_of(table.target), below):
+        known |= {row["id"]: _as_stored(table.type, row) for row in piece.to_pylist()}
     rows = [{**known.get(id_, {}), **table.given[id_], "id": id_} for id_ in ids.to_pylist()]
     return _whole(table.type, rows)
 

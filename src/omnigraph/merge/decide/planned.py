@@ -35,7 +35,8 @@ class PlannedChanges:
 
 def _table_changes(store: GraphStore, table: TableMerge) -> Iterator[EntityChange]:
     given = _given(store, table)
-    ids = pa.concat_arrays([table.take, table.delete, pa.array(list(given), pa.utf8())])
+    mixed = {row["id"]: row["columns"] for row in table.written_mixed.to_pylist()}
+    ids = pa.concat_arrays([table.take, table.delete, pa.array([*given, *mixed], pa.utf8())])
     ids = ids.take(pc.array_sort_indices(ids))
     deleted = set(table.delete.to_pylist())
     hidden = hidden_properties(table.type)
@@ -46,6 +47,8 @@ def _table_changes(store: GraphStore, table: TableMerge) -> Iterator[EntityChang
         after = digest_rows(store, table_of(table.source), table.type, piece) | given
         for id_ in piece.to_pylist():
             old, new = before.get(id_), None if id_ in deleted else after[id_]
+            if id_ in mixed and old is not None and new is not None:
+                new = old | {column: new[column] for column in mixed[id_]}
             op = Op.DELETE if new is None else Op.INSERT if old is None else Op.UPDATE
             shown: dict[str, Any] = new or old or {}
             ends = (shown["src"], shown["dst"]) if table.type.kind == "edge" else None

@@ -1,16 +1,18 @@
 """Three versions of one table, row by row: what the target takes from the source, and what collides.
 
 Only rows that the source changed since the base are looked at, so the cost follows the change. The rule for a row: the
-same on both sides is nothing to do; unchanged on the target is taken from the source; anything else is a conflict.
+same on both sides is nothing to do; unchanged on the target is taken from the source; anything else is a conflict,
+unless its fields are told apart (`fields.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.values import Snapshot, TablePin
@@ -22,9 +24,11 @@ from omnigraph.merge.compare.relational import RowEngine, row_engine
 from omnigraph.merge.compare.row_differences import Side, add_images, changes_sql, struct_sql
 from omnigraph.merge.decide.answers import Settled, settle, with_fresh
 from omnigraph.merge.decide.bases import Unknown, VirtualBase, same_row
-from omnigraph.merge.decide.conflicts import MergeConflict, Resolution, Resolutions, row_conflict
+from omnigraph.merge.decide.conflicts import MergeConflict, Resolution, Resolutions
+from omnigraph.merge.decide.fields import MIXED, RowRule, decide_collided
 from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
 from omnigraph.schema.catalog import GraphType
+from omnigraph.write.validate.key_changes import one_array
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -35,6 +39,8 @@ class TableMerge:
     """What the merge does to one table of the target.
 
     `take` are ids whose source row is written, `delete` ids that go, `given` answers that a caller supplied as a row.
+    `mixed` are rows that keep what the target has but for some columns of the source (`MIXED`); a row that was given
+    lies over such a row where there is one.
     `decided_by_hand` says that single rows were answered, so the result need not be the source's state of the table.
     `located` says where the rows lie when lineage told.
     """
@@ -46,6 +52,7 @@ class TableMerge:
     take: pa.Array
     delete: pa.Array
     given: dict[str, dict[str, Any]]
+    mixed: pa.Table
     decided_by_hand: bool
     conflicts: tuple[MergeConflict, ...] = ()
     located: Located | None = None
@@ -53,7 +60,14 @@ class TableMerge:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is written."""
-        return not (len(self.take) or len(self.delete) or self.given)
+        return not (len(self.take) or len(self.delete) or self.given or self.mixed.num_rows)
+
+    @property
+    def written_mixed(self) -> pa.Table:
+        """The mixed rows that are written as they are, without anything given."""
+        if not self.given:
+            return self.mixed
+        return self.mixed.filter(pc.invert(pc.is_in(self.mixed["id"], value_set=pa.array(self.given, pa.utf8()))))
 
 
 def merge_table(
@@ -74,28 +88,33 @@ def merge_table(
         # Nothing is opened for a table that the source did not touch: most of a large schema.
         return None
     with row_engine() as engine:
-        found = _found(store, engine, type_, bases, source_pin, target_pin, placement, answers)
+        rule = RowRule(resolutions.granularity, resolutions.strategy)
+        found = _found(store, engine, type_, bases, source_pin, target_pin, placement, answers, rule)
         if found is None and not answers:
             return None
         settled = settle(store, type_, source_pin, target_pin, found or Found(), resolutions)
         located = None
         if found is not None and found.fresh is not None and not answers:
-            located = located_rows(engine, type_, settled.take, settled.delete, found.fresh)
+            mixed = one_array(settled.mixed["id"])
+            located = located_rows(engine, type_, settled.take, settled.delete, mixed, found.fresh)
             settled = with_fresh(settled, found.fresh)
     return _table_merge(type_, source_pin, target_pin, settled, bool(answers), located)
 
 
 @dataclass
 class Found:
-    """The rows that differ: those that are taken from the source, those that go, and those that collide.
+    """The rows that differ: those that are taken from the source, those that go, are put together, and collide.
 
-    By lineage there are `fresh` ones too: inserted by the source, and so new that nothing had to be compared.
+    `below` says what is put together of colliding rows whose colliding fields the caller gives. By lineage there are
+    `fresh` ones too: inserted by the source, and so new that nothing had to be compared.
     """
 
     inserted: pa.Array | Sequence[str] = ()
     updated: pa.Array | Sequence[str] = ()
     deleted: pa.Array | Sequence[str] = ()
+    mixed: pa.Table = field(default_factory=MIXED.empty_table)
     colliding: Sequence[MergeConflict] = ()
+    below: pa.Table = field(default_factory=MIXED.empty_table)
     fresh: pa.Table | None = None
 
 
@@ -109,6 +128,7 @@ class CompareWork:
     source: TablePin
     target: TablePin
     ids: pa.Array
+    rule: RowRule
 
 
 def compare_part(work: CompareWork) -> Found:
@@ -116,7 +136,7 @@ def compare_part(work: CompareWork) -> Found:
     with row_engine() as engine:
         engine.add_table(CANDIDATES, pa.table({"id": work.ids}))
         _collect(tables_only(work.uri), engine, work.type, [work.base], work.source, work.target, CANDIDATES)
-        return _by_one_base(engine, work.type)
+        return _by_one_base(engine, work.type, work.rule)
 
 
 def _joined(parts: Sequence[Found]) -> Found:
@@ -124,7 +144,10 @@ def _joined(parts: Sequence[Found]) -> Found:
         return pa.concat_arrays([pa.array([], pa.utf8()), *(pa.array(getattr(p, name), pa.utf8()) for p in parts)])
 
     colliding = sorted((c for part in parts for c in part.colliding), key=lambda c: c.row_id or "")
-    return Found(ids("inserted"), ids("updated"), ids("deleted"), colliding)
+    mixed, below = (
+        pa.concat_tables([MIXED.empty_table(), *tables]) for tables in zip(*((p.mixed, p.below) for p in parts))
+    )
+    return Found(ids("inserted"), ids("updated"), ids("deleted"), mixed, colliding, below)
 
 
 def _table_merge(
@@ -139,6 +162,7 @@ def _table_merge(
         settled.take,
         settled.delete,
         settled.given,
+        settled.mixed,
         by_hand,
         tuple(settled.conflicts),
         located,
@@ -162,6 +186,7 @@ def _found(
     target: TablePin,
     placement: Placement,
     answers: Mapping[str, Resolution],
+    rule: RowRule,
 ) -> Found | None:
     base_pins = [base.tables.get(type_.table_key) for base in bases]
     if _untouched(base_pins, source, target):
@@ -171,7 +196,7 @@ def _found(
         versions = table_of(only), table_of(source), table_of(target)
         fresh = collect_by_lineage(store, engine, type_, *versions, placement)
         if fresh is not None:
-            return replace(_by_one_base(engine, type_), fresh=fresh)
+            return replace(_by_one_base(engine, type_, rule), fresh=fresh)
         inserted = only_inserted(store, engine, type_, *versions) if blob_columns(type_) else None
         if inserted is not None:
             return Found(inserted=inserted)
@@ -181,10 +206,12 @@ def _found(
     if len(bases) == 1 and wanted and placement.spreads(engine.count(wanted)) and base_pins[0] is not None:
         ids = engine.ids(f"select id from {wanted} order by id")
         parts = placement.parts(ids)
-        work = [CompareWork(store.uri, type_, base_pins[0], source, target, part) for part in parts]
+        work = [CompareWork(store.uri, type_, base_pins[0], source, target, part, rule) for part in parts]
         return _joined(placement.run(compare_part, work))
     _collect(store, engine, type_, base_pins, source, target, wanted or None)
-    return _by_virtual_base(store, engine, type_, bases) if len(bases) > 1 else _by_one_base(engine, type_)
+    if len(bases) > 1:
+        return _by_virtual_base(store, engine, type_, bases, rule)
+    return _by_one_base(engine, type_, rule)
 
 
 def _untouched(bases: Sequence[TablePin | None], source: TablePin, target: TablePin) -> bool:
@@ -192,16 +219,13 @@ def _untouched(bases: Sequence[TablePin | None], source: TablePin, target: Table
     return _same(source, target) or bool(bases and all(_same(pin, source) for pin in bases))
 
 
-def _by_one_base(engine: RowEngine, type_: GraphType) -> Found:
+def _by_one_base(engine: RowEngine, type_: GraphType, rule: RowRule) -> Found:
     clean = "t is not distinct from b"
     return Found(
         engine.ids(f"select id from differing where {clean} and s is not null and t is null"),
         engine.ids(f"select id from differing where {clean} and s is not null and t is not null"),
         engine.ids(f"select id from differing where {clean} and s is null"),
-        [
-            row_conflict(type_, row["id"], row["b"], row["s"], row["t"], inserted=row["b"] is None)
-            for row in engine.rows(f"select id, b, s, t from differing where not ({clean}) order by id")
-        ],
+        *decide_collided(engine, type_, f"select id, b, s, t from differing where not ({clean})", rule),
     )
 
 
@@ -252,20 +276,29 @@ def _all_sql(type_: GraphType) -> str:
     )
 
 
-def _by_virtual_base(store: GraphStore, engine: RowEngine, type_: GraphType, bases: Sequence[Snapshot]) -> Found:
+def _by_virtual_base(
+    store: GraphStore, engine: RowEngine, type_: GraphType, bases: Sequence[Snapshot], rule: RowRule
+) -> Found:
     virtual = VirtualBase(store, type_, bases, engine.ids("select id from differing"))
     inserted: list[str] = []
     updated: list[str] = []
     deleted: list[str] = []
-    colliding: list[MergeConflict] = []
-    for row in engine.rows("select id, b, s, t from differing order by id"):
+    collided: list[dict[str, Any]] = []
+    unknown: dict[str, dict[str, Any] | None] = {}
+    differing = engine.table("select id, b, s, t from differing order by id")
+    for row in differing.to_pylist():
         base = virtual.row(row["id"])
-        known = row["b"] if isinstance(base, Unknown) else base
-        if not isinstance(base, Unknown) and same_row(base, row["s"]):
+        if isinstance(base, Unknown):
+            unknown[row["id"]] = row["b"]
+            collided.append({**row, "b": None})
+        elif same_row(base, row["s"]):
             continue
-        if not isinstance(base, Unknown) and same_row(base, row["t"]):
+        elif same_row(base, row["t"]):
             taken = inserted if row["t"] is None else updated
             (deleted if row["s"] is None else taken).append(row["id"])
         else:
-            colliding.append(row_conflict(type_, row["id"], known, row["s"], row["t"], inserted=base is None))
-    return Found(inserted, updated, deleted, colliding)
+            collided.append({**row, "b": base})
+    engine.add_table("collided_rows", pa.Table.from_pylist(collided, schema=differing.schema))
+    return Found(
+        inserted, updated, deleted, *decide_collided(engine, type_, "select * from collided_rows", rule, unknown)
+    )

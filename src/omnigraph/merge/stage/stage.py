@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,7 +21,9 @@ from omnigraph.ledger.layout import physical_schema
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.values import Snapshot, TablePin
 from omnigraph.merge.compare.images import whole_rows
+from omnigraph.merge.decide.fields import MIXED
 from omnigraph.merge.decide.given_rows import given_rows
+from omnigraph.merge.decide.mixed_rows import mixed_rows
 from omnigraph.merge.decide.three_way import TableMerge
 from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
 from omnigraph.merge.stage.stage_located import stage_located
@@ -44,12 +47,18 @@ class Staged:
 
 
 def row_changes(store: GraphStore, table: TableMerge) -> RowChanges:
-    """What happens to one table as its rules see it: the source's rows were valid, so only their keys are needed."""
+    """What happens to one table as its rules see it: the source's rows were valid, so only their keys are needed.
+
+    A row that is put together from two valid rows need not be valid.
+    """
     if table.located is not None:
         keys = table.located.keys
     else:
         keys = store.tables.take_ids(table_of(table.source), table.take, list(key_columns(table.type)))
-    return RowChanges(given_rows(store, table), table.delete, accepted=keys)
+    pins = table_of(table.source), table_of(table.target)
+    mixed = list(mixed_rows(store, table.type, *pins, table.written_mixed, with_blobs=False))
+    together = pa.concat_tables(mixed) if mixed else None
+    return RowChanges(given_rows(store, table), table.delete, accepted=keys, without_blobs=together)
 
 
 def stage(
@@ -81,7 +90,7 @@ def _may_point(session: WriteSession, bases: Sequence[Snapshot], pin: TablePin, 
 
 def _stage_table(store: GraphStore, line: TableVersion, table: TableMerge, placement: Placement) -> StagedWrite:
     if table.located is not None:
-        return stage_located(store, line, table.type, table_of(table.source), table.located)
+        return stage_located(store, line, table, table.located)
     given = given_rows(store, table)
     written: list[Written] = []
     taken = table.take
@@ -89,7 +98,11 @@ def _stage_table(store: GraphStore, line: TableVersion, table: TableMerge, place
         work = [WriteWork(store.uri, table.type, table.source, line, part) for part in placement.parts(taken)]
         written += placement.run(write_part, work)
         taken = taken.slice(0, 0)
-    here = WriteWork(store.uri, table.type, table.source, line, taken, table.delete)
+    mixed = table.written_mixed
+    if placement.spreads(mixed.num_rows):
+        written += placement.run(write_part, _mixed_work(store, line, table, mixed, placement))
+        mixed = mixed.slice(0, 0)
+    here = WriteWork(store.uri, table.type, table.source, line, taken, table.delete, table.target, mixed)
     written.append(_write(store, here, given))
     addresses = pa.concat_arrays([part.addresses for part in written])
     thinner, emptied = delete_rows(store.tables.write_target(line), addresses)
@@ -104,9 +117,23 @@ def _stage_table(store: GraphStore, line: TableVersion, table: TableMerge, place
     )
 
 
+def _mixed_work(
+    store: GraphStore, line: TableVersion, table: TableMerge, mixed: pa.Table, placement: Placement
+) -> list[WriteWork]:
+    start, work = 0, []
+    for part in placement.parts(one_array(mixed["id"])):
+        # A slice would travel with the whole table behind it.
+        piece = pa.concat_tables([mixed.slice(start, len(part)).take(pa.array(range(len(part))))])
+        none = part.slice(0, 0)
+        work.append(WriteWork(store.uri, table.type, table.source, line, none, none, table.target, piece))
+        start += len(part)
+    return work
+
+
 @dataclass(frozen=True)
 class WriteWork:
-    """Rows to be taken from the source into files of the target's line, and rows that go from it."""
+    """Rows to be taken from the source into files of the target's line, rows that go from it, and rows of the target
+    that take columns of the source (`mixed`)."""
 
     uri: str
     type: GraphType
@@ -114,6 +141,8 @@ class WriteWork:
     line: TableVersion
     take: pa.Array
     delete: pa.Array = field(default_factory=lambda: pa.array([], pa.utf8()))
+    target: TablePin | None = None
+    mixed: pa.Table = field(default_factory=MIXED.empty_table)
 
 
 @dataclass(frozen=True)
@@ -131,12 +160,17 @@ def write_part(work: WriteWork) -> Written:
 
 
 def _write(store: GraphStore, work: WriteWork, given: pa.Table | None) -> Written:
-    touched = [work.take, work.delete, *([] if given is None else [one_array(given["id"])])]
+    touched = [
+        work.take,
+        work.delete,
+        one_array(work.mixed["id"]),
+        *([] if given is None else [one_array(given["id"])]),
+    ]
     ids = pa.concat_arrays(touched)
     there = store.tables.take_ids(work.line, ids, ["id"], with_row_id=True, with_row_address=True)
     row_ids: list[int] = []
     fragments: list[str] = []
-    if len(work.take) or given is not None:
+    if len(work.take) or work.mixed.num_rows or given is not None:
         target, schema = store.tables.write_target(work.line), store.tables.schema(work.line)
         # Rows that exist come first: they keep the row ids that are noted while they pass.
         fragments = write_fragments(target, _batches(store, work, given, there, row_ids), schema, row_ids)
@@ -151,6 +185,9 @@ def _batches(
     exists = pc.is_in(table.take, value_set=known)
     for old, ids in ((True, table.take.filter(exists)), (False, table.take.filter(pc.invert(exists)))):
         pieces = whole_rows(store, table_of(table.source), table.type, ids) if len(ids) else iter(())
+        if old and table.target is not None:
+            versions = table_of(table.source), table_of(table.target)
+            pieces = chain(pieces, mixed_rows(store, table.type, *versions, table.mixed))
         for rows in pieces:
             if old:
                 row_ids += known_rows.take(pc.index_in(one_array(rows["id"]), value_set=known)).to_pylist()

@@ -14,9 +14,11 @@ import pyarrow.compute as pc
 
 from omnigraph.config import settings
 from omnigraph.ledger.layout import physical_schema
+from omnigraph.ledger.snapshots import table_of
 from omnigraph.merge.compare.images import compared_columns
 from omnigraph.merge.compare.lineage import ADDRESS, ROW
 from omnigraph.merge.compare.located import SOURCE_ROW, TARGET_ADDRESS, TARGET_ROW, VALUES, Located
+from omnigraph.merge.decide.mixed_rows import put_together
 from omnigraph.schema.catalog import GraphType
 from omnigraph.storage.staging.distributed import delete_rows, write_fragments
 from omnigraph.storage.values import StagedWrite, TableVersion
@@ -24,6 +26,7 @@ from omnigraph.write.validate.key_changes import one_array
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
+    from omnigraph.merge.decide.three_way import TableMerge
 
 ROWS_PER_UPDATE, ROWS_ANYHOW = 1_000, 1_000_000
 """How many row ids Lance may go through at its commit for each updated row that keeps its own, and in any case."""
@@ -32,34 +35,36 @@ ADOPTED_ROWS = 50_000
 """Fragments with fewer rows are written anew, several into one: many small ones would be slow to read."""
 
 
-def stage_located(
-    store: GraphStore, line: TableVersion, type_: GraphType, source: TableVersion, located: Located
-) -> StagedWrite:
+def stage_located(store: GraphStore, line: TableVersion, table: TableMerge, located: Located) -> StagedWrite:
     """Stage what a merge does to one table on the target's line."""
+    type_, source = table.type, table_of(table.source)
     adopted, fresh = _adopt(store, line, source, located.fresh)
-    addresses = _addresses(store, line, located.compared)
+    places = [rows.select(["id", TARGET_ROW, TARGET_ADDRESS]) for rows in (located.compared, located.mixed)]
+    addresses = _addresses(store, line, pa.concat_tables(places))
     target = store.tables.write_target(line)
     thinner, emptied = delete_rows(target, addresses) if len(addresses) else ([], [])
     taken = located.compared.filter(pc.is_valid(located.compared[SOURCE_ROW]))
     updated = taken.filter(pc.is_valid(taken[TARGET_ROW]))
     inserted = taken.filter(pc.is_null(taken[TARGET_ROW]))
     written: list[str] = []
-    if taken.num_rows or len(fresh):
+    if taken.num_rows or len(fresh) or located.mixed.num_rows:
         # Rows that exist come first: they may keep their row ids.
         batches = chain(
             _compared_rows(store, source, type_, updated),
+            _mixed_rows(store, table, located.mixed),
             _compared_rows(store, source, type_, inserted),
             _rows(store, source, type_, fresh),
         )
-        row_ids = _kept_row_ids(one_array(updated[TARGET_ROW]))
+        kept = [one_array(rows[TARGET_ROW]) for rows in (updated, located.mixed)]
+        row_ids = _kept_row_ids(pa.concat_arrays(kept))
         written = write_fragments(target, batches, store.tables.schema(line), row_ids)
     return store.tables.stage_fragments(
         line,
         [*written, *adopted],
         updated_fragments=thinner,
         removed_fragment_ids=emptied,
-        rows_updated=updated.num_rows,
-        rows_deleted=len(addresses) - updated.num_rows,
+        rows_updated=updated.num_rows + located.mixed.num_rows,
+        rows_deleted=len(addresses) - updated.num_rows - located.mixed.num_rows,
     )
 
 
@@ -116,6 +121,19 @@ def _compared_rows(
         yield from values.select(list(compared_columns(type_))).cast(physical_schema(type_)).to_batches()
     else:
         yield from _rows(store, source, type_, one_array(rows[SOURCE_ROW]))
+
+
+def _mixed_rows(store: GraphStore, table: TableMerge, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    columns, schema = list(compared_columns(table.type)), physical_schema(table.type)
+    step = settings().merge_stage_batch_rows
+    for start in range(0, rows.num_rows, step):
+        piece = rows.slice(start, step)
+        ours, theirs = (
+            store.tables.take_rows(table_of(pin), one_array(piece[row]), columns).select(columns)
+            for pin, row in ((table.target, TARGET_ROW), (table.source, SOURCE_ROW))
+        )
+        wanted = pc.index_in(one_array(piece["id"]), value_set=one_array(table.mixed["id"]))
+        yield from put_together(ours, theirs, one_array(table.mixed["columns"]).take(wanted)).cast(schema).to_batches()
 
 
 def _rows(store: GraphStore, source: TableVersion, type_: GraphType, row_ids: pa.Array) -> Iterator[pa.RecordBatch]:

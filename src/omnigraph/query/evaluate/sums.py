@@ -20,6 +20,8 @@ EXACT = 2**53
 """Integers up to here are exact as 64-bit floats."""
 _STRETCH = 2**20
 """So many numbers of 32 bits add up exactly as floats."""
+_IN_CACHE = 2**15
+"""So many numbers, and what is made of them on the way, fit the cache of a processor."""
 
 
 def integer_sums(values: pa.Array, groups: Codes, count: int) -> pa.Array:
@@ -90,16 +92,20 @@ def _float_sums(values: npt.NDArray[np.float64], numbers: Codes, count: int) -> 
     np.maximum.at(largest, numbers, np.abs(values))
     sizes = np.bincount(numbers, minlength=count)
     width = 52 - np.frexp(np.maximum(sizes, 2).astype(np.float64))[1]
-    exponents = np.frexp(largest)[1]
+    grids = np.frexp(largest)[1] - width * np.arange(1, LEVELS + 1)[:, np.newaxis]
+    totals = np.zeros((LEVELS, count))
+    # Pieces add up exactly in any order, so a stretch that fits the processor's cache is taken through all grids.
+    for start in range(0, len(values), _IN_CACHE):
+        rest, own = values[start : start + _IN_CACHE], numbers[start : start + _IN_CACHE]
+        for total, exponents in zip(totals, grids, strict=True):
+            steps = np.rint(_scaled(rest, -exponents, own))
+            total += np.bincount(own, weights=steps, minlength=count)
+            rest = rest - _scaled(steps, exponents, own)
+            if not rest.any():
+                break
     sums = np.zeros(count)
-    rest = values
-    for _ in range(LEVELS):
-        exponents = exponents - width
-        steps = np.rint(_scaled(rest, -exponents, numbers))
-        sums += np.ldexp(np.bincount(numbers, weights=steps, minlength=count), exponents)
-        rest = rest - _scaled(steps, exponents, numbers)
-        if not rest.any():
-            break
+    for total, exponents in zip(totals, grids, strict=True):
+        sums += np.ldexp(total, exponents)
     return sums
 
 

@@ -107,7 +107,7 @@ def _name_of(tokens: Sequence[Token]) -> str | None:
 def _parse_chunk(tokens: Sequence[Token]) -> syntax.Query | Diagnostic:
     from lark import UnexpectedToken
 
-    from omnigraph.query.text.build import SyntaxProblem
+    from omnigraph.query.text.build_expressions import SyntaxProblem
 
     too_deep = deepest(tokens)
     if too_deep is not None:

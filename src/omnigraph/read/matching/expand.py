@@ -14,7 +14,7 @@ from omnigraph.read.matching.reach import Csr, Reached, form_of
 from omnigraph.read.matching.scan import entity_mask
 from omnigraph.read.plan.block import REVERSED
 from omnigraph.read.plan.steps import CheckStep, ExistsStep, ExpandStep
-from omnigraph.read.state.frame import Frame
+from omnigraph.read.state.frame import NULL, Frame
 from omnigraph.read.state.run_state import Run
 from omnigraph.read.tables.topology import Window
 
@@ -25,18 +25,48 @@ def expand(run: Run, frame: Frame, step: ExpandStep, window: Window | None = Non
     `window`: only some of the entries of each source, where `degrees_of` says that they can be counted.
     """
     frame = _present(frame, step.from_var)
+    return _with_path(run, _bound(run, frame, step, *_filtered_rows(run, frame, step, window)), step)
+
+
+def expand_or_nothing(run: Run, frame: Frame, step: ExpandStep) -> Frame:
+    """As `expand`, and a row from which nothing is reached stays once, with nothing bound.
+
+    This is what an `optional` of one edge asks for, at the price of the join. It binds no path.
+    """
+    there = np.flatnonzero(frame.bindings[step.from_var] >= 0)
+    whole = len(there) == frame.length
+    rows, reached = _filtered_rows(run, frame if whole else frame.take(there), step)
+    rows = rows if whole else there[rows]
+    matched = np.zeros(frame.length, dtype=bool)
+    matched[rows] = True
+    alone = np.flatnonzero(~matched)
+    if len(alone):
+        # Rows that are in order stay so: sorting them again would cost more than everything else here.
+        in_order = bool(np.all(rows[1:] >= rows[:-1]))
+        places = np.searchsorted(rows, alone) if in_order else np.full(len(alone), len(rows))
+        edges = None if reached.edges is None else np.insert(reached.edges, places, NULL)
+        rows = np.insert(rows, places, alone)
+        reached = Reached(rows, np.insert(reached.targets, places, NULL), edges)
+    return _bound(run, frame, step, rows, reached)
+
+
+def _filtered_rows(run: Run, frame: Frame, step: ExpandStep, window: Window | None = None) -> tuple[Codes, Reached]:
+    """For each pair that passes all conditions of the step, the row of the frame it belongs to."""
     rows, reached = _reach_rows(run, frame, step, window)
     tables = run.variables[step.to_var]
     if not set(tables) <= set(step.to_tables):
         allowed, _ = recoded(run, reached.targets, tables, tables, step.to_tables)
         rows, reached = rows[allowed], _at(reached, allowed)
-    kept = entity_mask(run, step.to_var, reached.targets, step.to_filters)
-    rows, reached = _keep(rows, reached, kept)
+    return _keep(rows, reached, entity_mask(run, step.to_var, reached.targets, step.to_filters))
+
+
+def _bound(run: Run, frame: Frame, step: ExpandStep, rows: Codes, reached: Reached) -> Frame:
+    """These rows with what was reached from each."""
     run.memory.expect("bindings", 8 * len(rows) * (len(frame.bindings) + 1))
     result = frame.take(rows).bind(step.to_var, reached.targets)
     if step.atom.edge_var is not None and reached.edges is not None:
         result = result.bind(step.atom.edge_var, reached.edges)
-    return _with_path(run, result, step)
+    return result
 
 
 def check(run: Run, frame: Frame, step: CheckStep) -> Frame:

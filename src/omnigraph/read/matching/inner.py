@@ -5,8 +5,8 @@ Their steps start from the different outer bindings, each once; `ROW` says which
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,9 @@ import pyarrow as pa
 from omnigraph.query import ir
 from omnigraph.read.codes.arrays import Codes, Mask, factorize, ranges
 from omnigraph.read.codes.order import order_codes
-from omnigraph.read.matching.expand import degrees_of, expand
+from omnigraph.read.matching.expand import degrees_of, expand, expand_or_nothing
 from omnigraph.read.matching.paths import PATH
+from omnigraph.read.plan.block import EdgeAtom
 from omnigraph.read.plan.steps import EitherStep, ExpandStep, InnerStep, OptionalStep, PlannedBlock, Step
 from omnigraph.read.state.frame import NULL, UNIT, EntityCodes, Frame
 from omnigraph.read.state.run_state import Run
@@ -90,10 +91,22 @@ def _have_match(run: Run, step: InnerStep, seed: Seed, run_steps: RunSteps) -> M
     """Which outer bindings have a match.
 
     Where the block starts with many edges, a few of each binding are tried first, then more of those that are still
-    without a match: a binding with a match among its first edges costs no more than those.
+    without a match: a binding with a match among its first edges costs no more than those. Over several hops the
+    near nodes are tried first, and only bindings without a match walk on.
     """
     matched = np.zeros(seed.frame.length, dtype=bool)
     first = step.inner.steps[0] if step.inner.steps else None
+    if isinstance(first, ExpandStep) and first.atom.max_hops > 1 and first.atom.path_var is None:
+        for nearer in _hop_by_hop(first):
+            waiting = np.flatnonzero(~matched)
+            if not len(waiting):
+                break
+            run.stop.check()
+            with run.profile.step(first) as record:
+                reached = expand(run, seed.frame.take(waiting), nearer)
+                record.rows += reached.length
+            matched[run_steps(step.inner.steps[1:], reached).bindings[ROW]] = True
+        return matched
     degrees = degrees_of(run, seed.frame, first) if isinstance(first, ExpandStep) else None
     if not isinstance(first, ExpandStep) or degrees is None or int(degrees.sum()) < MANY_EDGES:
         matched[_matches(step.inner, seed, run_steps).bindings[ROW]] = True
@@ -111,16 +124,28 @@ def _have_match(run: Run, step: InnerStep, seed: Seed, run_steps: RunSteps) -> M
     return matched
 
 
+def _hop_by_hop(step: ExpandStep) -> Iterator[ExpandStep]:
+    """The step for each distance on its own, the nearest first."""
+    for hops in range(step.atom.min_hops, step.atom.max_hops + 1):
+        yield replace(step, atom=replace(step.atom, min_hops=hops, max_hops=hops))
+
+
 def optional(run: Run, frame: Frame, step: OptionalStep, run_steps: RunSteps) -> Frame:
     """Each row with every match, or once with nothing for what the block binds."""
     operator = step.operator
+    match step.inner.steps:
+        case (ExpandStep(atom=EdgeAtom(path_var=None)) as only,) if step.inner.block.starts_from_rows:
+            with run.profile.step(only) as record:
+                found = expand_or_nothing(run, frame, only)
+                record.rows += found.length
+            return found
     seed = seed_of(frame, operator.vars, operator.columns)
+    names = [variable.name for variable in operator.binds]
+    if step.inner.block.starts_from_rows and seed.frame.length == frame.length:
+        return _extended(run, frame, step, names, run_steps)
     found = _matches(step.inner, seed, run_steps)
     rows, places = _matched_rows(frame, seed, found.bindings[ROW])
-    matched = np.zeros(frame.length, dtype=bool)
-    matched[rows] = True
-    alone = np.flatnonzero(~matched)
-    names = [variable.name for variable in operator.binds]
+    alone = _unmatched(frame, rows)
     run.memory.expect("bindings", 8 * (len(rows) + len(alone)) * (len(frame.bindings) + len(names)))
     bindings = {name: found.bindings[name] if places is None else found.bindings[name][places] for name in names}
     columns: dict[str, Any] = {name: found.columns[name] for name in operator.paths}
@@ -134,6 +159,27 @@ def optional(run: Run, frame: Frame, step: OptionalStep, run_steps: RunSteps) ->
         empty = pa.nulls(len(alone), PATH)
         columns = {name: pa.concat_arrays([paths, empty]) for name, paths in columns.items()}
     return frame.take(rows).joined(Frame(len(rows), bindings, columns))
+
+
+def _extended(run: Run, frame: Frame, step: OptionalStep, names: Sequence[str], run_steps: RunSteps) -> Frame:
+    """No two rows ask for the same: the rows themselves go through the block, as in a join."""
+    asked = frame.bind(ROW, np.arange(frame.length, dtype=np.int64))
+    found = run_steps(step.inner.steps, asked)
+    alone = _unmatched(frame, found.bindings[ROW])
+    kept = found.only([*frame.bindings, *names, *step.operator.paths], frame.columns)
+    if not len(alone):
+        return kept
+    run.memory.expect("bindings", kept.nbytes)
+    nothing = np.full(len(alone), NULL, dtype=np.int64)
+    paths = {name: pa.nulls(len(alone), PATH) for name in step.operator.paths}
+    return kept.append(frame.take(alone).joined(Frame(len(alone), dict.fromkeys(names, nothing), paths)))
+
+
+def _unmatched(frame: Frame, rows: Codes) -> Codes:
+    """The rows of a frame that are not among these."""
+    matched = np.zeros(frame.length, dtype=bool)
+    matched[rows] = True
+    return np.flatnonzero(~matched)
 
 
 def _matched_rows(frame: Frame, seed: Seed, owners: Codes) -> tuple[Codes, Codes | None]:

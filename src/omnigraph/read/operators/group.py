@@ -207,9 +207,11 @@ def _count(run: Run, frame: Frame, wanted: ir.Aggregate, numbers: Codes, count: 
             size = 0
         case _:
             return None
+    if not wanted.distinct and count == 1:
+        return pa.array([np.count_nonzero(present)], pa.int64())
     if not present.all():
-        codes, numbers = codes[present], numbers[present]
-    if not wanted.distinct or len(codes) == 0:
+        codes, numbers = codes[present] if wanted.distinct else codes, numbers[present]
+    if not wanted.distinct or len(numbers) == 0:
         return pa.array(np.bincount(numbers, minlength=count), pa.int64())
     if 0 < count * size <= CELLS:
         # One mark for each value of each group, set as often as it comes.

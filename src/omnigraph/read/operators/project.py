@@ -9,7 +9,7 @@ from omnigraph.read.codes.arrays import Codes
 from omnigraph.read.state.frame import EntityCodes, Frame
 from omnigraph.read.state.run_state import Run
 from omnigraph.read.state.union import over_present
-from omnigraph.read.tables.arrow_types import result_type, shown_properties, shows_type
+from omnigraph.read.tables.arrow_types import result_type, shown_columns, shows_type
 from omnigraph.schema.types import EntityType
 
 
@@ -31,8 +31,7 @@ def _fetch_together(run: Run, frame: Frame, columns: tuple[ir.Column, ...]) -> N
         if isinstance(column.expr, ir.Prop):
             wanted.setdefault(column.expr.var, []).append(column.expr.column)
         elif isinstance(column.expr, ir.Entity) and isinstance(column.type, EntityType):
-            names = [p.column for p in shown_properties(run.catalog, column.type.table_key)]
-            wanted.setdefault(column.expr.var, []).extend(names)
+            wanted.setdefault(column.expr.var, []).extend(shown_columns(run.catalog, column.type.table_key))
     for var, names in wanted.items():
         codes = frame.bindings[var]
         run.entities(run.variables[var]).prefetch(codes[codes >= 0], names)
@@ -54,9 +53,9 @@ def _column(run: Run, frame: Frame, column: ir.Column) -> pa.Array:
 
 
 def entities(run: Run, type_: EntityType, tables: tuple[str, ...], codes: Codes) -> pa.StructArray:
-    """Entities as structs of `@id`, where there are several types `@type`, and their properties; null for none."""
+    """Entities as structs: the id, of several types the type, the ends of an edge, the properties; null for none."""
     struct = result_type(type_, run.catalog)
-    names = [p.column for p in shown_properties(run.catalog, type_.table_key)]
+    names = shown_columns(run.catalog, type_.table_key)
 
     def made(present: Codes) -> list[pa.Array]:
         space = run.entities(tables)

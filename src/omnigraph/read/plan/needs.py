@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from omnigraph.query import ir
 from omnigraph.query.predicates import leaves
 from omnigraph.read.plan.steps import CombineStep, FilterStep, Plan, ScanStep, every_step_of
-from omnigraph.read.tables.arrow_types import shown_properties
+from omnigraph.read.tables.arrow_types import shown_columns
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.types import EntityType
 
@@ -68,5 +68,5 @@ def _note(expr: ir.Expr, found: dict[str, set[str]], catalog: Catalog) -> None:
         if isinstance(leaf, ir.Prop):
             found.setdefault(leaf.var, set()).add(leaf.column)
     if isinstance(expr, ir.Entity) and isinstance(expr.type, EntityType):
-        names = {p.column for p in shown_properties(catalog, expr.type.table_key)}
+        names = set(shown_columns(catalog, expr.type.table_key))
         found.setdefault(expr.var, set()).update(names)

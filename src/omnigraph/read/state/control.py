@@ -42,6 +42,17 @@ class StopSign:
         self._timeout = timeout
         self._end = None if timeout is None else time.monotonic() + timeout
 
+    @property
+    def can_come(self) -> bool:
+        """Whether there is anything that may stop the query."""
+        return self._token is not None or self._end is not None
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it is time to stop."""
+        cancelled = self._token is not None and self._token.cancelled
+        return cancelled or (self._end is not None and time.monotonic() > self._end)
+
     def check(self) -> None:
         """Stop here with `Cancelled` or `QueryTimeout` if it is time to."""
         if self._token is not None:

@@ -1,4 +1,7 @@
-"""The Arrow types of result columns. Entities are structs of `@id` and their properties, without blobs and vectors."""
+"""The Arrow types of result columns.
+
+Entities are structs of `@id`, for edges `@src` and `@dst`, and their properties without blobs and vectors.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,16 @@ def shown_properties(catalog: Catalog, table_key: str) -> tuple[Property | Inter
     return tuple(p for p in properties if not is_blob(p.type) and not isinstance(p.type, VectorType))
 
 
+def shown_columns(catalog: Catalog, table_key: str) -> tuple[str, ...]:
+    """The columns behind what `$x` shows besides its id and its type: the ends of an edge, then the properties."""
+    ends = ("src", "dst") if _is_edge(table_key) else ()
+    return (*ends, *(p.column for p in shown_properties(catalog, table_key)))
+
+
+def _is_edge(table_key: str) -> bool:
+    return table_key.startswith("edge:")
+
+
 def shows_type(table_key: str) -> bool:
     """Whether `$x` shows its type: where it may be of several."""
     return table_key.startswith("interface:") or "|" in table_key
@@ -40,6 +53,8 @@ def result_type(type_: ValueType, catalog: Catalog | None) -> pa.DataType:
     fields = [pa.field("@id", pa.utf8(), nullable=False)]
     if shows_type(type_.table_key):
         fields.append(pa.field("@type", pa.utf8(), nullable=False))
+    if _is_edge(type_.table_key):
+        fields += [pa.field(name, pa.utf8(), nullable=False) for name in ("@src", "@dst")]
     fields += [pa.field(p.name, arrow_type(p.type)) for p in shown_properties(catalog, type_.table_key)]
     return pa.struct(fields)
 

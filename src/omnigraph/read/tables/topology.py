@@ -46,13 +46,15 @@ class Adjacency:
             return np.zeros(len(vertices), dtype=np.int64)
         return self.offsets[vertices + 1] - self.offsets[vertices]
 
-    def gather(self, vertices: Codes, window: Window | None = None) -> tuple[Codes, Codes]:
+    def gather(self, vertices: Codes, window: Window | None = None) -> tuple[Codes, Codes | slice]:
         """For each vertex its count of entries, and the places of all those entries one after the other.
 
         With a window only so many entries of each vertex, behind the first few.
         """
         counts = self.degrees(vertices)
         if window is None:
+            if _is_run(vertices):
+                return counts, slice(int(self.offsets[vertices[0]]), int(self.offsets[vertices[-1] + 1]))
             return counts, ranges(self.offsets[vertices], counts)
         first, most = window
         counts = np.clip(counts - first, 0, most)
@@ -87,7 +89,12 @@ class Topology:
             return found
         with self._lock:
             if key not in self._adjacency:
-                self._adjacency[key] = self._by_edge(direction) if by_edge else self._distinct(direction)
+                made = self._by_edge(direction) if by_edge else self._distinct(direction)
+                for part in (made.offsets, made.targets, made.edges):
+                    if part is not None:
+                        # Queries look at stretches of it: none may write there.
+                        part.setflags(write=False)
+                self._adjacency[key] = made
             return self._adjacency[key]
 
     def ids_at(self, direction: Direction, *, far: bool) -> SortedIds:
@@ -124,6 +131,13 @@ class Topology:
         order = np.argsort(near, kind="stable")
         near_size = len(self.ids_at(direction, far=False))
         return Adjacency(_offsets(near[order], near_size), far[order], edges[order])
+
+
+def _is_run(vertices: Codes) -> bool:
+    """Whether vertices follow one another without a gap, as those of a whole table do: so do their entries then."""
+    if len(vertices) == 0 or int(vertices[-1]) - int(vertices[0]) != len(vertices) - 1:
+        return False
+    return bool(np.all(vertices[1:] > vertices[:-1]))
 
 
 def _offsets(sorted_vertices: Codes, size: int) -> Codes:

@@ -54,25 +54,28 @@ class CheckedSchema:
     diagnostics: tuple[Diagnostic, ...]
 
 
-def compile_schema(source: str, previous: Catalog | None = None, filename: str = "<input>") -> Catalog:
+def compile_schema(
+    source: str, previous: Catalog | None = None, filename: str = "<input>", *, unused_id: int = 1
+) -> Catalog:
     """The catalog of a `.pg` text. Raises SchemaError with every error.
 
     `previous` is the accepted catalog: types and properties that it has, by name or by `@rename_from`, keep their ids.
+    New ids begin at `unused_id`, if `previous` has not given out higher ones: those of other branches are not theirs.
     """
-    checked = check_schema(source, previous)
+    checked = check_schema(source, previous, unused_id=unused_id)
     if checked.catalog is None:
         errors = tuple(d for d in checked.diagnostics if d.severity is Severity.ERROR)
         raise SchemaError(bounded(errors), source, filename)
     return checked.catalog
 
 
-def check_schema(source: str, previous: Catalog | None = None) -> CheckedSchema:
+def check_schema(source: str, previous: Catalog | None = None, *, unused_id: int = 1) -> CheckedSchema:
     """Everything there is to say about a text: the catalog, or the errors; and warnings in both cases. Never raises."""
     parsed = parse_tolerantly(source)
     findings = Findings()
     findings.extend(parsed.diagnostics)
     declared = declare(parsed, findings)
-    catalog = _compile(declared, previous, findings) if is_bounded(declared, findings) else None
+    catalog = _compile(declared, previous, findings, unused_id) if is_bounded(declared, findings) else None
     diagnostics = findings.sorted()
     failed = any(d.severity is Severity.ERROR for d in diagnostics)
     return CheckedSchema(None if failed else catalog, diagnostics)
@@ -87,8 +90,8 @@ class _Header:
     card: Cardinality
 
 
-def _compile(declared: Declared, previous: Catalog | None, findings: Findings) -> Catalog:
-    minter = IdMinter(previous, findings)
+def _compile(declared: Declared, previous: Catalog | None, findings: Findings, unused_id: int) -> Catalog:
+    minter = IdMinter(previous, findings, unused_id)
     interfaces: dict[str, dict[str, PropertyDraft]] = {}
     compiled: list[Interface] = []
     for interface in declared.interfaces.values():

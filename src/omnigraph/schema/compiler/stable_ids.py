@@ -17,10 +17,11 @@ Old = TypeVar("Old", NodeType, EdgeType, Property)
 class IdMinter:
     """Gives every type and property the id it had in the accepted schema, or a new one."""
 
-    def __init__(self, previous: Catalog | None, findings: Findings) -> None:
+    def __init__(self, previous: Catalog | None, findings: Findings, unused_id: int = 1) -> None:
         self._previous = previous
         self._findings = findings
         self._claimed: dict[str, str] = {}
+        self._unused_id = unused_id
         self.next_id = previous.next_id if previous else 1
 
     def node(self, name: str, rename: Literal | None, declared: Collection[str]) -> tuple[str, NodeType | None]:
@@ -87,6 +88,7 @@ class IdMinter:
         return first == name
 
     def _mint(self, prefix: str) -> str:
-        id_ = f"{prefix}{self.next_id}"
-        self.next_id += 1
-        return id_
+        # The counter stays where it is while nothing is minted: the same schema keeps its digest.
+        number = max(self.next_id, self._unused_id)
+        self.next_id = number + 1
+        return f"{prefix}{number}"

@@ -38,28 +38,33 @@ from omnigraph.schema.migration.migration_steps import (
     Key,
     RenameProperty,
     RenameType,
+    RequireProperty,
     Step,
     Unique,
     UnsupportedChange,
     UpdatePropertyMetadata,
     UpdateTypeMetadata,
+    WidenProperty,
     constraint_text,
     step_from_json,
     step_text,
     step_to_json,
 )
 from omnigraph.schema.types import EnumType
+from omnigraph.schema.widening import keeps_ids, widens
 
 
 @dataclass(frozen=True, slots=True)
 class DataFacts:
-    """What is known about the data, by stable id: rows of types, values (not null) of properties.
+    """What is known about the data, by stable id: rows of types, values (not null) and nulls of properties.
 
-    An id that is not there is not known.
+    `inexact` are values that a wider type could not hold exactly. An id that is not there is not known.
     """
 
     rows: Mapping[str, int] = field(default_factory=dict)
     values: Mapping[str, int] = field(default_factory=dict)
+    nulls: Mapping[str, int] = field(default_factory=dict)
+    inexact: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,11 @@ class MigrationPlan:
     def refusals(self) -> tuple[UnsupportedChange, ...]:
         """The steps that cannot be carried out."""
         return tuple(step for step in self.steps if isinstance(step, UnsupportedChange))
+
+    @property
+    def drops_of_data(self) -> tuple[DropType | DropProperty, ...]:
+        """The drops of what has rows or values, or of what nobody counted."""
+        return tuple(step for step in self.steps if isinstance(step, DropType | DropProperty) and step.code)
 
     @property
     def codes(self) -> tuple[str, ...]:
@@ -224,7 +234,7 @@ class _Planner:
                 yield DropProperty(new.table_key, new.id, property_.name, id_, self._hard, values, code)
         for id_, property_ in after.items():
             if id_ in before:
-                yield from self._compare_property(new, before[id_], property_)
+                yield from self._compare_property(old, new, before[id_], property_)
             else:
                 yield self._add_property(old, new, property_)
 
@@ -244,23 +254,43 @@ class _Planner:
             property_.default,
         )
 
-    def _compare_property(self, type_: GraphType, old: Property, new: Property) -> Iterator[Step]:
+    def _compare_property(self, old_type: GraphType, type_: GraphType, old: Property, new: Property) -> Iterator[Step]:
         entity = f"{type_.name}.{new.name}"
         place = (type_.table_key, type_.id, new.name, new.id)
         if old.name != new.name:
             yield RenameProperty(*place, old.name)
         if old.type != new.type:
             added = _extension(old, new)
-            if added is None:
-                reason = f"`{old.type}` cannot become `{new.type}`"
-                yield self._refuse(type_, entity, reason, "OG-MF-106", False)
-            else:
-                yield ExtendEnum(*place, added)
+            yield self._change_type(old_type, type_, old, new) if added is None else ExtendEnum(*place, added)
         if old.nullable and not new.nullable:
-            yield self._refuse(type_, entity, "a nullable property cannot become required", "OG-MF-104", False)
+            nulls = 0 if self._empty(old_type) else self._facts.nulls.get(old.id)
+            if nulls:
+                reason = f"it cannot become required: {_rows_have(nulls)} no value"
+                yield self._refuse(type_, entity, reason, "OG-MF-104", False)
+            else:
+                yield RequireProperty(*place, nulls is None)
         changes = tuple(self._property_changes(old, new))
         if changes:
             yield UpdatePropertyMetadata(*place, changes)
+
+    def _change_type(self, old_type: GraphType, type_: GraphType, old: Property, new: Property) -> Step:
+        """The step to a wider type, or the refusal of any other one."""
+        entity = f"{type_.name}.{new.name}"
+        exact = widens(old.type, new.type)
+        if exact is None:
+            return self._refuse(type_, entity, f"`{old.type}` cannot become `{new.type}`", "OG-MF-106", False)
+        empty = self._empty(old_type)
+        if old.column in old_type.key and not empty and not keeps_ids(old.type, new.type):
+            reason = f"`{old.type}` cannot become `{new.type}` in a key: the ids are derived from it and would change"
+            return self._refuse(type_, entity, reason, "OG-MF-106", self._rows(old_type) is None)
+        inexact = 0 if exact or empty else self._facts.inexact.get(old.id)
+        if inexact:
+            reason = (
+                f"`{old.type}` cannot become `{new.type}`: {_rows_have(inexact)} a value that it cannot hold exactly"
+            )
+            return self._refuse(type_, entity, reason, "OG-MF-106", False)
+        place = (type_.table_key, type_.id, new.name, new.id)
+        return WidenProperty(*place, old.type, new.type, inexact is None)
 
     def _property_changes(self, old: Property, new: Property) -> Iterator[str]:
         if new.nullable and not old.nullable:
@@ -325,6 +355,10 @@ class _Planner:
 def _differ(old: tuple[Annotation, ...], new: tuple[Annotation, ...]) -> bool:
     """Whether annotations say different things; to Python `1`, `1.0` and `True` are equal."""
     return repr(old) != repr(new)
+
+
+def _rows_have(count: int) -> str:
+    return "1 row has" if count == 1 else f"{count} rows have"
 
 
 def _extension(old: Property, new: Property) -> tuple[str, ...] | None:

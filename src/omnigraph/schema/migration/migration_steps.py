@@ -10,7 +10,7 @@ from omnigraph.errors import BadRequest
 from omnigraph.schema.catalog import Cardinality, Check, LiteralValue, Range, column_titles
 from omnigraph.schema.catalog_json import type_from_json, type_to_json
 from omnigraph.schema.literals import encode_string
-from omnigraph.schema.types import PropertyType
+from omnigraph.schema.types import EnumType, ListType, PropertyType, ScalarType, VectorType
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +126,32 @@ class ExtendEnum:
 
 
 @dataclass(frozen=True, slots=True)
+class WidenProperty:
+    """Give a number more room. Values and ids stay; the column is written anew. With `needs_check`, where exact."""
+
+    kind: ClassVar[str] = "widen_property"
+    table_key: str
+    type_id: str
+    property: str
+    property_id: str
+    old_type: PropertyType
+    type: PropertyType
+    needs_check: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RequireProperty:
+    """Make a nullable property required. With `needs_check`, if no row turns out to have no value."""
+
+    kind: ClassVar[str] = "require_property"
+    table_key: str
+    type_id: str
+    property: str
+    property_id: str
+    needs_check: bool
+
+
+@dataclass(frozen=True, slots=True)
 class UpdateTypeMetadata:
     """Annotations, interfaces, and constraints that go or get wider. No data is touched. Interfaces have no id."""
 
@@ -166,6 +192,8 @@ Step = (
     | RenameProperty
     | AddProperty
     | ExtendEnum
+    | WidenProperty
+    | RequireProperty
     | UpdatePropertyMetadata
     | UpdateTypeMetadata
     | AddConstraint
@@ -180,6 +208,8 @@ STEP_ORDER: tuple[type[Step], ...] = (
     RenameProperty,
     AddProperty,
     ExtendEnum,
+    WidenProperty,
+    RequireProperty,
     UpdatePropertyMetadata,
     UpdateTypeMetadata,
     AddConstraint,
@@ -207,8 +237,8 @@ def step_to_json(step: Step) -> dict[str, Any]:
     data: dict[str, Any] = {"kind": step.kind}
     for field in fields(step):
         value = getattr(step, field.name)
-        if isinstance(step, AddProperty) and field.name == "type":
-            value = type_to_json(step.type)
+        if isinstance(value, ScalarType | EnumType | VectorType | ListType):
+            value = type_to_json(value)
         elif isinstance(value, Key | Unique | Range | Check | Cardinality):
             value = _constraint_to_json(value)
         elif isinstance(value, tuple):
@@ -224,6 +254,7 @@ def step_from_json(data: Mapping[str, Any]) -> Step:
         raise BadRequest(f"there is no migration step `{data.get('kind')}`")
     decode: dict[str, Callable[[Any], Any]] = {
         "type": type_from_json,
+        "old_type": type_from_json,
         "constraint": _constraint_from_json,
         "changes": tuple,
         "added": tuple,
@@ -296,6 +327,10 @@ def step_text(step: Step) -> str:
         return f"{name}, {_drop_text(step.hard, step.values, 'values', step.code)}"
     if isinstance(step, ExtendEnum):
         return f"{name}: {', '.join(step.added)}"
+    if isinstance(step, WidenProperty):
+        return f"{name}: {step.old_type} to {step.type}{' (checks the data)' if step.needs_check else ''}"
+    if isinstance(step, RequireProperty):
+        return f"{name}{' (checks the data)' if step.needs_check else ''}"
     return f"{name}: {', '.join(step.changes)}"
 
 

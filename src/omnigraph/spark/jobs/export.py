@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from omnigraph.choices import Target
 from omnigraph.errors import BadRequest
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.read.export import ExportPart, ExportSummary, exported_types, part_path, write_part
@@ -27,7 +28,7 @@ def export_graph(
     store: GraphStore,
     path: str,
     *,
-    at: str | int | None = None,
+    at: Target = None,
     branch: str = "main",
     types: Sequence[str] | None = None,
     format: str = "jsonl",

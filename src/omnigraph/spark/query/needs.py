@@ -45,7 +45,7 @@ class Needs:
         for expr in _returned(query.root):
             if isinstance(expr, ir.Entity) and isinstance(expr.type, EntityType):
                 for part in entity_fields(expr.type):
-                    if not part.name.startswith("@"):
+                    if part.name not in ("@id", "@type"):
                         self._add(expr.var, Field(part.name, part.type))
 
     def fields(self, var: str) -> list[Field]:

@@ -1,6 +1,7 @@
 """What a running job has done so far, for people (a bar, or log lines) and for programs (a callback); and its end.
 
-A job is a Spark job group of its own: Ctrl-C and any failure on the driver cancel exactly that group.
+A job is a Spark job group of its own: Ctrl-C, any failure on the driver and the end of a query's time cancel exactly
+that group.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ulid import ULID
 
+from omnigraph.read.state.control import StopSign
 from omnigraph.spark.session.interrupts import plain_interrupts
 from omnigraph.write.progress import Progress, ProgressCallback
 from omnigraph.write.progress_bar import size_text, terminal_bar
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 _LOOK_EVERY = 0.25
 _LOG_EVERY = 10.0
+_STOP_EVERY = 0.1
 
 
 class Job:
@@ -100,6 +103,32 @@ def run_job(session: SparkSession, description: str, progress: ProgressCallback 
         if watcher is not None:
             watcher.join()
         close()
+
+
+@contextmanager
+def stopped_by(sign: StopSign, job: Job) -> Iterator[None]:
+    """Cancel the job when its query has to stop, and say why, instead of that a job was cancelled."""
+    if not sign.can_come:
+        yield
+        return
+    done = threading.Event()
+    watcher = threading.Thread(target=_cancel_at, args=(sign, job, done), name=f"{job.group}-stop", daemon=True)
+    watcher.start()
+    try:
+        yield
+    except Exception:
+        sign.check()
+        raise
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _cancel_at(sign: StopSign, job: Job, done: threading.Event) -> None:
+    # A query may be several jobs, and cancelling says nothing about those that have not begun: so again and again.
+    while not done.wait(_STOP_EVERY):
+        if sign.is_up:
+            job.cancel()
 
 
 def _properties(context: SparkContext) -> Any:

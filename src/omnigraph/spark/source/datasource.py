@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from omnigraph.choices import Target
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, NotFound
 from omnigraph.spark.session.worker_daemon import settle_worker
@@ -50,7 +51,7 @@ def to_spark(
     type: str,
     *,
     columns: Sequence[str] | None = None,
-    at: str | int | None = None,
+    at: Target = None,
     branch: str = "main",
     push_down: bool = False,
 ) -> DataFrame:
@@ -123,7 +124,7 @@ def _rows_for(session: SparkSession, rows: int) -> int:
     return min(max(-(-rows // cores), SMALLEST_PARTITION), LARGEST_PARTITION)
 
 
-def table_at(store: GraphStore, type_name: str, at: str | int | None, branch: str) -> TableVersion:
+def table_at(store: GraphStore, type_name: str, at: Target, branch: str) -> TableVersion:
     """The version of a type's table that a snapshot publishes."""
     from omnigraph.ledger.snapshots import find_type, table_of
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from lance.dataset import LanceDataset
+from lance.dataset import LanceDataset, LanceOperation
 from lance.fragment import FragmentMetadata
 
 from omnigraph.storage.constants import ID_COLUMN
@@ -112,15 +112,36 @@ class FragmentIds:
         found: _Pieces | None = None
         if id_field is not None and len(handle.fragment_ids()) <= MOST_FRAGMENTS:
             with lance_errors("reading the fragments of", table):
-                fragments = [fragment.metadata for fragment in handle.get_fragments()]
-            files = {f.id: _id_file(f, id_field) for f in fragments if f.physical_rows <= SMALL_FRAGMENT_ROWS}
-            small = {number: path for number, path in files.items() if path is not None}
-            found = _Pieces(fragments, small) if small else None
+                found = _pieces_of([fragment.metadata for fragment in handle.get_fragments()], id_field)
+        self._keep_pieces(table, found)
+        return found
+
+    def _keep_pieces(self, table: TableVersion, pieces: _Pieces | None) -> None:
         with self._lock:
-            self._last[table] = found
+            self._last[table] = pieces
             while len(self._last) > KEPT_VERSIONS:
                 self._last.popitem(last=False)
-        return found
+
+    def landed(
+        self, base: TableVersion, after: TableVersion, handle: LanceDataset, operation: LanceOperation.BaseOperation
+    ) -> None:
+        """Know the fragments of a version that was just committed from those of the one before it."""
+        with self._lock:
+            before = self._last.get(base)
+        if before is None or not isinstance(operation, LanceOperation.Update):
+            return
+        changed = {fragment.id for fragment in operation.updated_fragments}
+        kept = {fragment.id: fragment for fragment in before.fragments if fragment.id not in changed}
+        fragments: list[FragmentMetadata] = []
+        for number in handle.fragment_ids():
+            known = kept.get(number)
+            if known is None:
+                fragment = handle.get_fragment(number)
+                if fragment is None:
+                    return
+                known = fragment.metadata
+            fragments.append(known)
+        self._keep_pieces(after, _pieces_of(fragments, _id_field(handle)))
 
     def kept(self) -> int:
         """How many ids are held."""
@@ -160,6 +181,13 @@ class FragmentIds:
             while self._held > self._most and len(self._files) > 1:
                 _, dropped = self._files.popitem(last=False)
                 self._held -= len(dropped)
+
+
+def _pieces_of(fragments: Sequence[FragmentMetadata], id_field: int | None) -> _Pieces | None:
+    """None when none is small."""
+    files = {f.id: _id_file(f, id_field) for f in fragments if f.physical_rows <= SMALL_FRAGMENT_ROWS}
+    small = {number: path for number, path in files.items() if path is not None}
+    return _Pieces(fragments, small) if small else None
 
 
 def _read_ids(

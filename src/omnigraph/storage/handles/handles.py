@@ -17,8 +17,10 @@ from collections.abc import Callable
 import lance
 from lance.dataset import LanceDataset
 
+from omnigraph.config import settings
 from omnigraph.errors import BadRequest
 from omnigraph.storage.constants import HANDLE_CACHE_SIZE
+from omnigraph.storage.handles.base_paths import at_home
 from omnigraph.storage.handles.fragment_ids import FragmentIds
 from omnigraph.storage.handles.newest import NewestVersions
 from omnigraph.storage.lance_errors import lance_errors
@@ -39,11 +41,12 @@ class Handles:
         self.on_call: Hook | None = None
         self.before_read: Callable[[TableVersion], None] = lambda version: None
         self._storage_options = root.storage_options() or None
-        self._session = lance.Session()
+        self._session = lance.Session(index_cache_size_bytes=settings().index_cache)
         self._cache_size = max(1, cache_size)
         self._cached: OrderedDict[TableVersion, LanceDataset] = OrderedDict()
         self._newest = NewestVersions(root)
         self._seen: dict[tuple[str, str | None], int] = {}
+        self._written_elsewhere: set[TableVersion] = set()
         self.fragment_ids = FragmentIds()
         self._lock = threading.Lock()
 
@@ -65,13 +68,31 @@ class Handles:
                 return found
         self.called("open", version.location)
         with lance_errors("opening", version):
-            opened = lance.dataset(
-                self.uri(version.location, version.branch),
-                version=version.version,
-                storage_options=self._storage_options,
-                session=self._session,
-            )
+            opened = self._open(version.location, version.branch, version.version)
         return self.remember(version, opened)
+
+    def _open(self, location: str, branch: str | None, version: int | None = None) -> LanceDataset:
+        opened = lance.dataset(
+            self.uri(location, branch), version=version, storage_options=self._storage_options, session=self._session
+        )
+        return self._at_home(TableVersion(clean_path(location), branch, int(opened.version)), opened)
+
+    def _at_home(self, version: TableVersion, handle: LanceDataset) -> LanceDataset:
+        """The handle, with what a fork shares with its parents looked for below this root and nowhere else."""
+        uri = self.uri(version.location, version.branch)
+        moved = at_home(handle, uri, version.branch, self._storage_options, self._session)
+        if moved is None:
+            return handle
+        self._written_elsewhere.add(version)
+        return moved
+
+    def written_elsewhere(self, version: TableVersion) -> bool:
+        """Whether a version says of its parents, on disk, that they lie somewhere else than below this root.
+
+        Handles from here know better; but Lance must not be left to open such a version by itself.
+        """
+        self.at(version)
+        return version in self._written_elsewhere
 
     def readable(self, version: TableVersion) -> LanceDataset:
         """The handle of a version whose rows are about to be read."""
@@ -91,9 +112,7 @@ class Handles:
             return self.at(TableVersion(clean_path(location), branch, known))
         self.called("open", location)
         with lance_errors("opening", f"{location}@{branch}" if branch else location):
-            opened = lance.dataset(
-                self.uri(location, branch), storage_options=self._storage_options, session=self._session
-            )
+            opened = self._open(location, branch)
         self._newest.note(line, changed, int(opened.version))
         self._seen[clean_path(location), branch] = int(opened.version)
         return self.remember(TableVersion(clean_path(location), branch, int(opened.version)), opened)
@@ -124,6 +143,7 @@ class Handles:
 
     def landed(self, version: TableVersion, handle: LanceDataset) -> None:
         """Take note of a version that was just committed."""
+        handle = self._at_home(version, handle)
         line = self._line(version.location, version.branch)
         self._newest.note(line, self._newest.changed(line), version.version)
         self._seen[version.location, version.branch] = version.version
@@ -146,6 +166,13 @@ class Handles:
             while len(self._cached) > self._cache_size:
                 self._cached.popitem(last=False)
         return shared
+
+    def forget_misplaced(self) -> None:
+        """Drop handles of versions that named another place: their files have been rewritten."""
+        with self._lock:
+            for key in self._written_elsewhere:
+                self._cached.pop(key, None)
+            self._written_elsewhere.clear()
 
     def forget(self, location: str, branch: str | None, versions: frozenset[int] | None = None) -> None:
         """Drop handles of a line that was removed, or of some of its versions."""

@@ -11,12 +11,13 @@ from datetime import UTC
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from lance.dataset import LanceDataset, LanceOperation
 
 from omnigraph.errors import BadRequest, HistoryGap, OmniGraphError
 from omnigraph.storage.handles.forks import list_forks
 from omnigraph.storage.handles.handles import Handles
-from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.lance_errors import TableNotFound, lance_errors
 from omnigraph.storage.objects.object_errors import first_line
 from omnigraph.storage.values import TableDelta, TableVersion, TransactionInfo, VersionInfo
 
@@ -26,6 +27,8 @@ _NEUTRAL = (
     LanceOperation.UpdateConfig,
     LanceOperation.Clone,
 )
+CREATED = "_row_created_at_version"
+UPDATED = "_row_last_updated_at_version"
 UNREADABLE = "Unreadable"
 OTHER = "Other"
 
@@ -41,8 +44,9 @@ def transactions(
     """
     if to_version <= after_version:
         return []
-    handle = handles.private(TableVersion(location, branch, to_version))
-    return [_transaction(handle, version) for version in range(after_version + 1, to_version + 1)]
+    line = TableVersion(location, branch, to_version)
+    handle = handles.private(line)
+    return [_transaction(handles, handle, line.at(version)) for version in range(after_version + 1, to_version + 1)]
 
 
 def delta(handles: Handles, location: str, branch: str | None, begin: int, end: int) -> TableDelta:
@@ -54,8 +58,9 @@ def delta(handles: Handles, location: str, branch: str | None, begin: int, end: 
     """
     table = TableVersion(location, branch, end)
     try:
-        handle = handles.at(table)
-        found = handle.delta(begin_version=begin, end_version=end)
+        if _is_from_elsewhere(handles, table) or _is_from_elsewhere(handles, table.at(begin)):
+            return _delta_of_handles(handles, table.at(begin), table)
+        found = handles.at(table).delta(begin_version=begin, end_version=end)
         return TableDelta(
             _readable(found.get_inserted_rows(), table),
             _readable(found.get_updated_rows(), table),
@@ -97,29 +102,65 @@ def remove_versions(handles: Handles, location: str, branch: str | None, unwante
     return int(removed.bytes_removed)
 
 
-def _transaction(handle: LanceDataset, version: int) -> TransactionInfo:
+def _transaction(handles: Handles, handle: LanceDataset, made: TableVersion) -> TransactionInfo:
+    version = made.version
     try:
         with lance_errors("reading the transaction of", f"version {version}"):
             found = handle.read_transaction(version)
     except OmniGraphError:
         found = None
     if found is None:
-        return TransactionInfo(version, None, UNREADABLE, {}, _rows_changed(handle, version))
+        return TransactionInfo(version, None, UNREADABLE, {}, _rows_changed(handles, made))
     operation = found.operation
     known = type(operation) is not LanceOperation.BaseOperation
-    changes = not isinstance(operation, _NEUTRAL) if known else _rows_changed(handle, version)
+    changes = not _is_neutral(operation) if known else _rows_changed(handles, made)
     kind = type(operation).__name__ if known else OTHER
     return TransactionInfo(version, str(found.uuid), kind, dict(found.transaction_properties or {}), changes)
 
 
-def _rows_changed(handle: LanceDataset, version: int) -> bool | None:
+def _is_neutral(operation: LanceOperation.BaseOperation) -> bool:
+    if isinstance(operation, LanceOperation.Delete):
+        # Lance commits a deletion that found no row, too.
+        return not operation.updated_fragments and not operation.deleted_fragment_ids
+    return isinstance(operation, _NEUTRAL)
+
+
+def _rows_changed(handles: Handles, made: TableVersion) -> bool | None:
     try:
-        found = handle.delta(begin_version=version - 1, end_version=version)
-        readers = (found.get_inserted_rows(), found.get_updated_rows(), found.get_deleted_row_ids())
-        with lance_errors("comparing", f"version {version}"):
-            return any(batch.num_rows for reader in readers for batch in reader)
+        found = delta(handles, made.location, made.branch, made.version - 1, made.version)
+        readers = (found.inserted, found.updated, found.deleted_row_ids)
+        return any(batch.num_rows for reader in readers for batch in reader)
     except Exception:
         return None
+
+
+def _is_from_elsewhere(handles: Handles, table: TableVersion) -> bool:
+    """Whether Lance would look in the wrong place for a version. Main lines share nothing with any other place."""
+    try:
+        return table.branch is not None and handles.written_elsewhere(table)
+    except TableNotFound:
+        return False
+
+
+def _delta_of_handles(handles: Handles, begin: TableVersion, end: TableVersion) -> TableDelta:
+    """The difference from two handles alone. Lance's own opens the older version by itself, and would look for what a
+    fork of a moved graph inherited at the place it came from. Costs what the row ids of the table cost."""
+    older, newer = handles.at(begin), handles.at(end)
+    columns = [*newer.schema.names, CREATED, UPDATED]
+
+    def younger(condition: str) -> pa.RecordBatchReader:
+        return _readable(newer.scanner(columns=columns, filter=condition, with_row_id=True).to_reader(), end)
+
+    def row_ids(handle: LanceDataset) -> pa.Array:
+        return handle.scanner(columns=[], with_row_id=True).to_table()["_rowid"].combine_chunks()
+
+    before = row_ids(older)
+    deleted = before.filter(pc.invert(pc.is_in(before, value_set=row_ids(newer))))
+    return TableDelta(
+        younger(f"{CREATED} > {begin.version}"),
+        younger(f"{UPDATED} > {begin.version} AND {CREATED} <= {begin.version}"),
+        pa.table({"_rowid": deleted}).to_reader(),
+    )
 
 
 def _readable(reader: Any, table: TableVersion) -> pa.RecordBatchReader:

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import lance
 from lance.optimize import Compaction, CompactionTask, RewriteResult
 
 from omnigraph.errors import Conflict
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.storage.constants import ROWS_PER_FILE
+from omnigraph.storage.handles.base_paths import open_line
 from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.lance_errors import lance_errors, raise_ours
 from omnigraph.storage.staging.committing import refuse_if_moved
@@ -43,6 +43,7 @@ class CompactionWork:
     """One task, ready to be sent somewhere: everything that `run_compaction_task` needs."""
 
     uri: str
+    branch: str | None
     version: int
     storage_options: dict[str, str] | None
     task: str
@@ -80,13 +81,13 @@ def plan_compaction(
         plan = Compaction.plan(handles.at(table), settings)
         tasks = [task.json() for task in plan.tasks]
     uri = handles.uri(table.location, table.branch)
-    return [CompactionWork(uri, table.version, handles.storage_options, task) for task in tasks]
+    return [CompactionWork(uri, table.branch, table.version, handles.storage_options, task) for task in tasks]
 
 
 def run_compaction_task(work: CompactionWork) -> str:
     """Rewrite the fragments of one task; the result, for `staged_compaction`. Moves nothing; runs in any process."""
     with lance_errors("compacting", work.uri):
-        handle = lance.dataset(work.uri, version=work.version, storage_options=work.storage_options)
+        handle = open_line(work.uri, work.branch, work.version, work.storage_options)
         return str(CompactionTask.from_json(work.task).execute(handle).json())
 
 
@@ -122,9 +123,8 @@ def commit_compaction(handles: Handles, staged: StagedCompaction) -> TableVersio
     handles.called("commit", base.location)
     # A handle of its own: Lance moves the one it is given.
     with lance_errors("opening", base):
-        handle = lance.dataset(
-            handles.uri(base.location, base.branch), version=base.version, storage_options=handles.storage_options
-        )
+        uri = handles.uri(base.location, base.branch)
+        handle = open_line(uri, base.branch, base.version, handles.storage_options)
     try:
         Compaction.commit(handle, [RewriteResult.from_json(result) for result in staged.results])
     except Exception as error:

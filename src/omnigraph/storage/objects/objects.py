@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from obstore.store import LocalStore, MemoryStore, S3Store
 from omnigraph.errors import StorageKind
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.storage.constants import OS_LOCK_DIRECTORY, STORE_RETRIES, STORE_RETRY_SECONDS
+from omnigraph.storage.objects.local_files import write_file
 from omnigraph.storage.objects.object_errors import LostPrecondition, ObjectExists, ObjectNotFound, storage_errors
 from omnigraph.storage.objects.os_locks import exclusive
 from omnigraph.storage.uri import Root, Scheme, clean_path
@@ -47,6 +49,9 @@ LEAVING = b'{"omnigraph": "removed"}\n'
 LEAVING_SECONDS = 60.0
 """How long an announced removal may take, with every retry of its request. After that its remover counts as dead, and
 the name can be taken again."""
+
+PIECE_BYTES = 8 << 20
+"""Large objects go from store to store in pieces of this size."""
 
 declare("objects.tombstone_leaving", "The removal of a tombstone is announced; the tombstone is still there")
 
@@ -108,6 +113,8 @@ class ObjectStore:
         try:
             return self._write(path, data, "create", "put_if_absent")
         except ObjectExists:
+            if self._local and self._drop_strange_tombstone(clean_path(path)):
+                return self._write(path, data, "create", "put_if_absent")
             tombstone = None if self._local else self._tombstone(clean_path(path))
             if tombstone is None:
                 raise
@@ -134,7 +141,7 @@ class ObjectStore:
                 raise self._lost(path) from missing
         self._called("put_if_match")
         with storage_errors("replacing", self._shown(path)), self._held_unchanged(path, token):
-            obstore.put(self._store(), path, data, mode="overwrite", use_multipart=False)
+            write_file(f"{self.root.path}/{path}", data, replace=True)
         return Token(_digest(data))
 
     def get(self, path: str) -> tuple[bytes, Token]:
@@ -144,11 +151,13 @@ class ObjectStore:
         with storage_errors("reading", self._shown(path)):
             if self._local:
                 data = self._read(path)
-                return data, Token(_digest(data))
-            found, data = self._get(path)
+                token = Token(_digest(data))
+            else:
+                found, data = self._get(path)
+                token = _token(found)
             if data in (TOMBSTONE, LEAVING):
                 raise FileNotFoundError(path)
-            return data, _token(found)
+            return data, token
 
     def copy(self, path: str, to: str) -> None:
         """Make a copy of an object that is never changed, by the store itself; `ObjectNotFound` when there is none.
@@ -161,6 +170,30 @@ class ObjectStore:
             obstore.copy(self._store(), path, to)
             if self._local:
                 os.utime(Path(self.root.path, to))
+
+    def read_stream(self, path: str) -> Iterator[bytes]:
+        """The content of an object of any size, in pieces; `ObjectNotFound` when there is none."""
+        path = clean_path(path)
+        self._called("get")
+        with storage_errors("reading", self._shown(path)):
+            yield from (bytes(piece) for piece in obstore.get(self._store(), path).stream(min_chunk_size=PIECE_BYTES))
+
+    def write_stream(self, path: str, pieces: Iterator[bytes]) -> None:
+        """Store what comes in pieces. It is there whole or not at all."""
+        path = clean_path(path)
+        first = next(pieces, b"")
+        if len(first) < PIECE_BYTES:
+            first += b"".join(pieces)
+            self.put(path, first)
+            return
+        self._called("put")
+        with storage_errors("writing", self._shown(path)):
+            # Not `put` with an iterator, which cannot read from the library's own stream. And not as a context: an
+            # error would close the writer, which makes what it has an object.
+            writer = obstore.open_writer(self._store(), path, buffer_size=PIECE_BYTES)
+            for piece in chain((first,), pieces):
+                writer.write(piece)
+            writer.close()
 
     def get_range(self, path: str, start: int, end: int) -> bytes:
         """The bytes from `start` to `end` of a large object; `ObjectNotFound` when there is none."""
@@ -304,7 +337,7 @@ class ObjectStore:
         with storage_errors("writing", self._shown(path)):
             if self._local:
                 with exclusive(self._lock_file(path)):
-                    obstore.put(self._store(), path, data, mode=mode, use_multipart=False)
+                    write_file(f"{self.root.path}/{path}", data, replace=mode == "overwrite")
                 return Token(_digest(data))
             return Token(str(obstore.put(self._store(), path, data, mode=mode, use_multipart=False)["e_tag"]))
 
@@ -348,13 +381,24 @@ class ObjectStore:
 
     def _is_tombstone(self, meta: Any) -> bool:
         """Whether an entry of a listing is one. Equal objects mostly have equal tags: then only the first is read."""
-        if self._local or int(meta["size"]) != len(TOMBSTONE):
+        if int(meta["size"]) != len(TOMBSTONE):
             return False
+        if self._local:
+            return _holds_tombstone(Path(self.root.path, str(meta["path"])))
         if meta["e_tag"] not in self._tombstone_tags:
             found = self._tombstone(str(meta["path"]))
             if found is None:
                 return False
             self._tombstone_tags.add(found.token.value)
+        return True
+
+    def _drop_strange_tombstone(self, path: str) -> bool:
+        """Remove a tombstone from a local disk, where none is ever made: it came with a copy of an object store."""
+        place = Path(self.root.path, path)
+        with exclusive(self._lock_file(path)):
+            if not _holds_tombstone(place):
+                return False
+            place.unlink()
         return True
 
     def _read(self, path: str) -> bytes:
@@ -406,8 +450,17 @@ def _local_list(root: Path, prefix: str) -> list[ObjectInfo]:
                 continue
             with contextlib.suppress(FileNotFoundError):
                 about = entry.stat()
+                if about.st_size == len(TOMBSTONE) and _holds_tombstone(Path(entry.path)):
+                    continue
                 found.append(ObjectInfo(path, about.st_size, datetime.fromtimestamp(about.st_mtime, UTC)))
     return sorted(found, key=lambda entry: entry.path)
+
+
+def _holds_tombstone(place: Path) -> bool:
+    try:
+        return place.read_bytes() in (TOMBSTONE, LEAVING)
+    except OSError:
+        return False
 
 
 def _open_store(root: Root) -> Any:

@@ -12,11 +12,9 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from omnigraph.storage.handles.handles import Handles
+from omnigraph.storage.handles.table_history import CREATED, UPDATED
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.values import TableVersion
-
-CREATED = "_row_created_at_version"
-UPDATED = "_row_last_updated_at_version"
 
 
 def changed_rows(

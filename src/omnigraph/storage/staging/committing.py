@@ -52,6 +52,7 @@ def commit_staged(
         refuse_if_moved(handles, write.base)
     failpoint("storage.commit.before")
     landed = _commit(handles, handle, write.base, transaction)
+    handles.fragment_ids.landed(write.base, landed, handles.at(landed), transaction.operation)
     failpoint("storage.commit.after")
     return landed
 

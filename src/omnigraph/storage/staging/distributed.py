@@ -10,13 +10,13 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import lance
 import pyarrow as pa
 from lance.dataset import LanceOperation
 from lance.fragment import FragmentMetadata
 from lance.fragment import write_fragments as lance_write_fragments
 
 from omnigraph.storage.constants import FILE_FORMAT, ROWS_PER_FILE
+from omnigraph.storage.handles.base_paths import open_line
 from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.staging.row_streams import row_stream
@@ -31,11 +31,12 @@ class WriteTarget:
     uri: str
     version: int
     storage_options: dict[str, str] | None = None
+    branch: str | None = None
 
 
 def write_target(handles: Handles, table: TableVersion) -> WriteTarget:
     """The address of a table for workers."""
-    return WriteTarget(handles.uri(table.location, table.branch), table.version, handles.storage_options)
+    return WriteTarget(handles.uri(table.location, table.branch), table.version, handles.storage_options, table.branch)
 
 
 def write_fragments(
@@ -68,7 +69,7 @@ def write_fragments(
 def delete_rows(target: WriteTarget, addresses: Sequence[int] | pa.Array) -> tuple[list[str], list[int]]:
     """Mark rows as deleted by row address: the changed fragments as JSON and the ids of those that became empty."""
     with lance_errors("opening", target.uri):
-        handle = lance.dataset(target.uri, version=target.version, storage_options=target.storage_options)
+        handle = open_line(target.uri, target.branch, target.version, target.storage_options)
     array = addresses if isinstance(addresses, pa.Array) else pa.array(addresses, pa.uint64())
     thinner, emptied = delete_addresses(handle, TableVersion(target.uri, None, target.version), array)
     return [json.dumps(fragment.to_json()) for fragment in thinner], emptied

@@ -24,7 +24,7 @@ from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.reading.reading import take_ids, unique_ids
 from omnigraph.storage.staging.row_streams import Rows, row_stream
-from omnigraph.storage.staging.staged_files import files_of
+from omnigraph.storage.staging.staged_files import files_of, vectors_of
 from omnigraph.storage.values import StagedWrite, TableVersion
 
 
@@ -37,6 +37,16 @@ def stage_append(handles: Handles, table: TableVersion, rows: Rows) -> StagedWri
         new_fragments=written, update_mode="rewrite_rows", fields_for_preserving_frag_bitmap=all_field_ids(handle)
     )
     return staged(table, operation, rows_added=sum(f.physical_rows for f in written))
+
+
+def stage_again(handles: Handles, table: TableVersion, write: StagedWrite) -> StagedWrite:
+    """Stage rows that `stage_append` has written once more, on a later version of the same line."""
+    operation = LanceOperation.Update(
+        new_fragments=list(write.transaction.operation.new_fragments),
+        update_mode="rewrite_rows",
+        fields_for_preserving_frag_bitmap=all_field_ids(handles.at(table)),
+    )
+    return staged(table, operation, rows_added=write.rows_added)
 
 
 def stage_upsert(
@@ -155,6 +165,16 @@ def delete_addresses(
     return thinner, emptied
 
 
+def stage_restore(handles: Handles, table: TableVersion, version: int) -> StagedWrite:
+    """Stage the content, and the columns, of an older version of the line. `TableNotFound` when that is gone.
+
+    Only to be committed inside the commit window with the branch's lease held: Lance accepts a restore while another
+    commit is under way, and that commit would vanish.
+    """
+    handles.private(table.at(version))
+    return staged(table, LanceOperation.Restore(version))
+
+
 def with_row_ids(fragments: list[FragmentMetadata], row_ids: Sequence[int]) -> list[FragmentMetadata]:
     """Give the first rows of freshly written fragments the stable row ids they had before; the rest get new ones."""
     start = 0
@@ -184,6 +204,7 @@ def staged(
         rows_updated,
         rows_deleted,
         files_of(table, operation),
+        vectors_of(table, operation),
     )
 
 

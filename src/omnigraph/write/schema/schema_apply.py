@@ -1,9 +1,9 @@
 """Schema apply: the steps of a migration plan and the data they touch, published in one step.
 
-One apply at a time: it holds the schema-apply lock, which also keeps new branches from being made. It refuses while
-branches other than `main` exist, since their tables and schema would be left behind. The new schema is stored under its
-digest before anything moves, and the digest is published together with the tables, so a snapshot and its schema can
-never disagree. No index is built.
+One apply at a time in the whole graph: it holds the schema-apply lock, which also keeps new branches from being made.
+So the ids that it gives out are nobody else's, on whichever branch it works; the others keep their schema until they
+are merged. The new schema is stored under its digest before anything moves, and the digest is published together with
+the tables, so a snapshot and its schema can never disagree. No index is built.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any
 
 from ulid import ULID
 
-from omnigraph.errors import BadRequest, Conflict
+from omnigraph.errors import BadRequest
 from omnigraph.failpoints import declare, failpoint
+from omnigraph.ledger.branches.names import refuse_system_name
 from omnigraph.ledger.branches.schema_lock import hold_schema_lock
 from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
@@ -26,7 +27,7 @@ from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.schema.compiler.compile import compile_schema
 from omnigraph.schema.migration.migrate import MigrationPlan, plan
 from omnigraph.schema.migration.migration_steps import AddType, DropType, RenameType, Step
-from omnigraph.write.schema.hard_drops import hard_dropped, refuse_tagged, remove_hard_dropped
+from omnigraph.write.schema.hard_drops import hard_dropped, refuse_shared, refuse_tagged, remove_hard_dropped
 from omnigraph.write.schema.schema_checks import check_constraints
 from omnigraph.write.schema.schema_facts import data_facts
 from omnigraph.write.schema.schema_tables import column_changes, stage_columns
@@ -65,20 +66,26 @@ class SchemaApplyResult:
         }
 
 
-def plan_schema(store: GraphStore, source: str, *, allow_data_loss: bool = False) -> MigrationPlan:
-    """The steps from the accepted schema of `main` to another one, with the facts of its data. Changes nothing."""
-    return _planned(store, store.snapshot(), source, allow_data_loss)[1]
+def plan_schema(store: GraphStore, source: str, *, branch: str = MAIN, allow_data_loss: bool = False) -> MigrationPlan:
+    """The steps from the accepted schema of a branch to another one, with the facts of its data. Changes nothing."""
+    base = store.snapshot(branch=store.branch(branch, "schema plan").name)
+    return _planned(store, base, source, allow_data_loss)[1]
 
 
 def apply_schema(
-    store: GraphStore, source: str, *, allow_data_loss: bool = False, actor: str | None = None
+    store: GraphStore,
+    source: str,
+    *,
+    branch: str = MAIN,
+    allow_data_loss: bool = False,
+    actor: str | None = None,
 ) -> SchemaApplyResult:
-    """Make `source` the schema of the graph, in one commit with the tables that change."""
+    """Make `source` the schema of a branch, in one commit with the tables that change."""
     store.refuse_if_read_only("schema apply")
+    refuse_system_name(branch, "schema apply")
     compile_schema(source)
     with hold_schema_lock(store, str(ULID())):
         failpoint("schema_apply.locked")
-        _refuse_branches(store)
         outcome: list[SchemaApplyResult] = []
 
         def prepare(base: Snapshot, session: WriteSession) -> WriteIntent | None:
@@ -89,6 +96,7 @@ def apply_schema(
             if digest == base.schema_digest:
                 return None
             refuse_tagged(store, base, planned)
+            refuse_shared(store, base, planned)
             failpoint("schema_apply.stored")
             intent = _intent(store, base, session, desired, planned, digest)
             failpoint("schema_apply.staged")
@@ -96,7 +104,7 @@ def apply_schema(
 
         commit = run_write(
             store,
-            MAIN,
+            branch,
             prepare,
             actor=actor,
             retry=RetryPolicy.SURFACE,
@@ -111,20 +119,9 @@ def apply_schema(
 
 def _planned(store: GraphStore, base: Snapshot, source: str, allow_data_loss: bool) -> tuple[Catalog, MigrationPlan]:
     accepted = store.catalog(base.schema_digest)
-    desired = compile_schema(source, previous=accepted)
+    desired = compile_schema(source, previous=accepted, unused_id=store.schemas.unused_id())
     facts = data_facts(store, base, accepted, desired)
     return desired, plan(accepted, desired, facts=facts, allow_data_loss=allow_data_loss)
-
-
-def _refuse_branches(store: GraphStore) -> None:
-    others = [ref.name for ref in store.refs.list() if ref.name != MAIN]
-    if others:
-        names = ", ".join(f"`{name}`" for name in others)
-        exist = "another branch exists" if len(others) == 1 else f"{len(others)} other branches exist"
-        raise Conflict(
-            f"schema apply: {exist} ({names}); merge or delete what is there first, since it would keep the old schema",
-            branches=others,
-        )
 
 
 def _refuse_unsupported(planned: MigrationPlan) -> None:

@@ -8,26 +8,20 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.choices import Engine
 from omnigraph.engines import maintenance_workers
 from omnigraph.errors import BadRequest
+from omnigraph.handle.held import Held
+from omnigraph.policy.actions import Action
 
 if TYPE_CHECKING:
-    from omnigraph.ledger.store import GraphStore
     from omnigraph.maintain.cleanup import CleanupResult
     from omnigraph.maintain.optimize.optimize import MaintenanceResult
+    from omnigraph.maintain.relocate import RelocateReport
     from omnigraph.maintain.repair import RepairReport
     from omnigraph.maintain.tags import Tags
     from omnigraph.maintain.verify import VerifyReport
 
 
-class Maintenance:
+class Maintenance(Held):
     """Maintenance of an open graph; `Graph` is one."""
-
-    if TYPE_CHECKING:
-
-        @property
-        def _store(self) -> GraphStore: ...
-
-    _branch: str
-    _actor: str | None
 
     def ensure_indices(
         self, branch: str | None = None, *, engine: Engine = "auto", actor: str | None = None
@@ -35,6 +29,7 @@ class Maintenance:
         """Build the declared indexes that are missing and extend those that lag, in one commit."""
         from omnigraph.maintain.optimize.optimize import ensure_indices
 
+        self._allow(Action.ADMIN, actor)
         name = branch or self._branch
         return ensure_indices(
             self._store,
@@ -55,6 +50,7 @@ class Maintenance:
         """Compact small fragments and bring indexes up to date, all tables in one commit. Changes no data."""
         from omnigraph.maintain.optimize.optimize import optimize
 
+        self._allow(Action.ADMIN, actor)
         name = branch or self._branch
         return optimize(
             self._store,
@@ -81,6 +77,7 @@ class Maintenance:
         """
         from omnigraph.maintain.repair import repair
 
+        self._allow(Action.ADMIN, actor)
         who = actor or self._actor
         return repair(self._store, confirm=confirm, force=force, restore=restore, set_aside=set_aside, actor=who)
 
@@ -100,6 +97,7 @@ class Maintenance:
         """
         from omnigraph.maintain.cleanup import cleanup
 
+        self._allow(Action.ADMIN, actor)
         age = _seconds(older_than) if isinstance(older_than, str) else older_than
         return cleanup(
             self._store,
@@ -117,14 +115,31 @@ class Maintenance:
         """
         from omnigraph.maintain.verify import verify
 
+        self._allow(Action.ADMIN, actor)
         return verify(self._store, deep=deep)
+
+    def relocate(self, *, confirm: bool = False, actor: str | None = None) -> RelocateReport:
+        """Make every version of a moved graph name the place where it lies now; without `confirm`, only count them.
+
+        A moved graph works without. Afterwards comparing its older states is as quick as before it was moved.
+        """
+        from omnigraph.maintain.relocate import relocate
+
+        self._allow(Action.ADMIN, actor)
+        return relocate(self._store, confirm=confirm)
 
     @property
     def tags(self) -> Tags:
         """Names for commits: `tags.create(name, target)`, `tags.list()`, `tags.delete(name)`."""
         from omnigraph.maintain.tags import Tags
 
-        return Tags(self._store, self._branch, self._actor)
+        return Tags(self._store, self._branch, self._actor, allow=self._allow_tags)
+
+    def _allow_tags(self, writes: bool, actor: str | None) -> None:
+        if writes:
+            self._allow(Action.ADMIN, actor)
+        else:
+            self._allow(Action.READ, actor, branch=self._branch)
 
 
 def _seconds(text: str) -> float:

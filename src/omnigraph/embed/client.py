@@ -1,0 +1,99 @@
+"""The client through which every text becomes a vector, whoever asks: batches, limits, a check of what comes back."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Protocol
+
+from omnigraph.embed.mock import MockEmbeddings
+from omnigraph.embed.provider import EmbeddingProvider
+from omnigraph.embed.provider_settings import EmbeddingSettings, from_environment
+from omnigraph.embed.unit_vectors import unit_vectors
+from omnigraph.errors import BadRequest
+
+
+class _Source(Protocol):
+    def vectors(self, texts: Sequence[str], dim: int, model: str) -> list[Sequence[float]]: ...
+
+    def close(self) -> None: ...
+
+
+class EmbeddingClient:
+    """A provider with its settings. Texts go out in batches; vectors come back finite and of unit length."""
+
+    def __init__(self, settings: EmbeddingSettings) -> None:
+        self.settings = settings
+        self._source = _source(settings)
+
+    def embed(self, texts: Sequence[str], *, dim: int, model: str | None = None) -> list[list[float]]:
+        """One vector for each text. A property that names another model than the client has is refused."""
+        meant = self.model_for(model)
+        shown = f"the {self.settings.kind} embedding provider"
+        found: list[list[float]] = []
+        for start in range(0, len(texts), self.settings.batch):
+            chosen = list(texts[start : start + self.settings.batch])
+            found += unit_vectors(self._source.vectors(chosen, dim, meant), len(chosen), dim, shown)
+        return found
+
+    def model_for(self, declared: str | None) -> str:
+        """The model to ask, given what a property declares. Vectors of two models do not compare."""
+        configured = self.settings.model or _DEFAULT_MODELS.get(self.settings.kind)
+        if declared is not None and configured is not None and declared != configured:
+            raise BadRequest(
+                f"the property is embedded by the model `{declared}`, and the provider is set up for `{configured}`: "
+                "their vectors do not compare. Set the provider to the property's model, or change the property's "
+                "model on a branch and embed again"
+            )
+        model = declared or configured
+        if model is None:
+            raise BadRequest(f"the {self.settings.kind} embedding provider needs a model")
+        return model
+
+    def close(self) -> None:
+        """Let connections go."""
+        self._source.close()
+
+    def __reduce__(self) -> tuple[type[EmbeddingClient], tuple[EmbeddingSettings]]:
+        return EmbeddingClient, (self.settings,)
+
+
+_DEFAULT_MODELS = {"local": "all-MiniLM-L6-v2", "mock": "mock"}
+
+
+@functools.lru_cache(maxsize=8)
+def client_for(settings: EmbeddingSettings) -> EmbeddingClient:
+    """The client of these settings; handles of one process share it, and its limit of calls."""
+    return EmbeddingClient(settings)
+
+
+def provider_of_the_environment() -> EmbeddingProvider | None:
+    """The provider that the environment names; None when it names none."""
+    settings = from_environment()
+    return None if settings is None else client_for(settings)
+
+
+class _Mock:
+    def vectors(self, texts: Sequence[str], dim: int, model: str) -> list[Sequence[float]]:
+        return list(MockEmbeddings().embed(texts, dim=dim, model=model))
+
+    def close(self) -> None:
+        pass
+
+
+def _source(settings: EmbeddingSettings) -> _Source:
+    match settings.kind:
+        case "openai-compatible":
+            from omnigraph.embed.remote import OpenAICompatible
+
+            return OpenAICompatible(settings)
+        case "gemini":
+            from omnigraph.embed.remote import Gemini
+
+            return Gemini(settings)
+        case "local":
+            from omnigraph.embed.local import LocalModel
+
+            return LocalModel()
+        case _:
+            return _Mock()

@@ -1,0 +1,215 @@
+"""Copies of live graphs: consistent, whole, resumable, between any two stores."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import BadRequest, NotFound
+from omnigraph.failpoints import FailpointError, active
+from omnigraph.maintain.copying.copy import copy
+from omnigraph.storage.objects.objects import open_objects
+from omnigraph.storage.uri import parse_root
+from tests.faults.harness import run_killed
+from tests.ledger.old_graphs import forge
+from tests.surfaces.test_moved_graphs import ADD, ALL, BRANCHES, live, told
+
+PAIR = "query q($k: String) { insert P { k: $k } insert K { from: $k, to: $k } }"
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A graph that no test changes."""
+    place = str(tmp_path_factory.mktemp("source") / "graph")
+    live(place)
+    return place
+
+
+def everything(uri: str) -> object:
+    with og.open(uri, read_only=True) as graph:
+        return told(graph), [tag.to_json() for tag in graph.tags.list()], graph.log("two"), graph.schema_source()
+
+
+def test_all_of_it_is_there_and_can_be_written_to(source: str, tmp_path: Path) -> None:
+    target = str(tmp_path / "copy")
+    result = og.copy(source, target)
+    assert (result.branches, result.files_there) == (BRANCHES, 0)
+    assert everything(target) == everything(source)
+    with og.open(target) as graph:
+        assert graph.verify(deep=True).ok
+        for name in BRANCHES:
+            graph.mutate(ADD, k="new", branch=name)
+        graph.merge("two")
+        assert graph.verify(deep=True).ok
+    with og.open(source, read_only=True) as graph:
+        assert "new" not in [row["p.k"] for row in graph.query(ALL).rows()]
+
+
+def test_only_some_branches(source: str, tmp_path: Path) -> None:
+    og.copy(source, tmp_path / "copy", branches=["one"])
+    with og.open(tmp_path / "copy") as graph, og.open(source, read_only=True) as whole:
+        assert graph.branch_list() == ["main", "one"]
+        assert graph.query(ALL, branch="one").rows() == whole.query(ALL, branch="one").rows()
+        assert [c.graph_commit_id for c in graph.log("one")] == [c.graph_commit_id for c in whole.log("one")]
+        assert graph.tags.list() == [], "the tag names a commit of `two`"
+        graph.mutate(ADD, k="new", branch="one")
+        assert graph.verify(deep=True).ok
+        with pytest.raises(NotFound, match="two"):
+            graph.query(ALL, branch="two")
+    with pytest.raises(NotFound, match="no branch `nobody`"):
+        og.copy(source, tmp_path / "other", branches=["nobody"])
+
+
+def test_main_as_it_was(source: str, tmp_path: Path) -> None:
+    with og.open(source, read_only=True) as whole:
+        earlier = whole.log()[1]
+        before = whole.query(ALL, at=earlier.graph_commit_id).rows()
+        of_a_branch = whole.head("two").graph_commit_id
+    og.copy(source, tmp_path / "copy", at=earlier.graph_commit_id)
+    with og.open(tmp_path / "copy") as graph:
+        assert graph.head() == earlier
+        assert graph.query(ALL).rows() == before
+        graph.mutate(ADD, k="new")
+        assert graph.verify(deep=True).ok
+    with pytest.raises(BadRequest, match="was made on branch `two`"):
+        og.copy(source, tmp_path / "other", at=of_a_branch)
+
+
+def test_a_copy_under_writes_is_one_state(tmp_path: Path) -> None:
+    """Each mutation adds a node and an edge to it: a copy has both or none, on every branch."""
+    place = str(tmp_path / "graph")
+    live(place)
+    stop = threading.Event()
+
+    def write(branch: str) -> None:
+        with og.open(place) as graph:
+            for number in range(10_000):
+                if stop.is_set():
+                    return
+                graph.mutate(PAIR, k=f"{branch}-{number}", branch=branch)
+                if number % 10 == 9:
+                    graph.optimize(branch)
+
+    writers = [threading.Thread(target=write, args=(name,)) for name in ("main", "two")]
+    for writer in writers:
+        writer.start()
+    try:
+        for number in range(3):
+            og.copy(place, tmp_path / f"copy-{number}")
+    finally:
+        stop.set()
+        for writer in writers:
+            writer.join()
+    for number in range(3):
+        with og.open(tmp_path / f"copy-{number}") as graph:
+            assert graph.recoveries() == []
+            for branch in ("main", "two"):
+                nodes = {row["p.k"] for row in graph.query(ALL, branch=branch).rows() if "-" in str(row["p.k"])}
+                pairs = graph.query("query q() { match { $p: P $p k $q } return { $p.k } }", branch=branch).rows()
+                assert nodes == {row["p.k"] for row in pairs if "-" in str(row["p.k"])}
+            assert {f.rule.name for f in graph.verify(deep=True).findings} <= {"LEFTOVERS"}
+            graph.mutate(ADD, k="after", branch="two")
+
+
+def copy_it(target: str, source: str) -> None:
+    """In a process of its own, to be killed."""
+    copy(source, target)
+
+
+@pytest.mark.parametrize(("at", "hit"), [("copy.marked", 1), ("copy.file", 20), ("copy.files", 1), ("copy.records", 1)])
+def test_killed_and_carried_on(source: str, tmp_path: Path, at: str, hit: int) -> None:
+    target = str(tmp_path / "copy")
+    run_killed(copy_it, target, source, at=at, hit=hit)
+    with pytest.raises(NotFound, match="there is no graph"):
+        og.open(target)
+    with pytest.raises(BadRequest, match="with other options"):
+        og.copy(source, target, branches=["one"])
+    result = og.copy(source, target)
+    assert (result.files_there > 0) == (at != "copy.marked")
+    assert everything(target) == everything(source)
+    with og.open(target) as graph:
+        assert graph.verify(deep=True).ok
+
+
+def test_what_was_cleaned_up_meanwhile_is_not_in_the_copy(tmp_path: Path) -> None:
+    place, target = str(tmp_path / "graph"), str(tmp_path / "copy")
+    live(place)
+    with active("copy.files", "raise"), pytest.raises(FailpointError):
+        og.copy(place, target)
+    with og.open(place) as graph:
+        graph.optimize()
+        graph.mutate(ADD, k="later")
+        graph.cleanup(keep_versions=1, confirm=True, force=True)
+    og.copy(place, target)
+    with og.open(target) as graph:
+        assert "later" in [row["p.k"] for row in graph.query(ALL).rows()]
+        assert graph.verify(deep=True).ok
+
+
+def test_a_graph_of_an_older_program_is_not_copied_as_it_is(tmp_path: Path) -> None:
+    forge(str(tmp_path / "old"), 3)
+    with pytest.raises(BadRequest, match="open it for writing once"):
+        og.copy(tmp_path / "old", tmp_path / "copy")
+    og.open(tmp_path / "old").close()
+    og.copy(tmp_path / "old", tmp_path / "copy")
+    with og.open(tmp_path / "copy") as graph:
+        assert graph.branch_list() == ["main", "review/1"]
+        assert [c.actor_id for c in graph.log("review/1")] == ["act-dee", "act-ada"]
+        assert graph.verify().ok
+
+
+def test_refusals_leave_everything_as_it_is(source: str, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "a.txt").write_text("mine")
+    for target, words in (
+        (tmp_path / "full", "is not empty: it holds a.txt"),
+        (Path(source), "one within the other"),
+        (Path(source) / "nodes" / "copy", "one within the other"),
+    ):
+        with pytest.raises(BadRequest, match=words):
+            og.copy(source, target)
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["a.txt"]
+    with pytest.raises(NotFound, match="there is no graph"):
+        og.copy(tmp_path / "nothing", tmp_path / "copy")
+    og.copy(source, tmp_path / "copy")
+    with pytest.raises(BadRequest, match="there is a graph"):
+        og.copy(source, tmp_path / "copy")
+
+
+@pytest.mark.s3
+def test_to_a_store_and_back(source: str, tmp_path: Path, s3_uri: Callable[[], str]) -> None:
+    first, second, back = s3_uri(), f"{s3_uri()}/é ?", tmp_path / "back"
+    og.copy(source, first)
+    og.copy(first, second)
+    open_objects(parse_root(first)).delete_prefix("nodes")
+    og.copy(second, back)
+    assert everything(second) == everything(str(back)) == everything(source)
+    with og.open(second) as graph:
+        graph.mutate(ADD, k="new", branch="two")
+        assert graph.verify().ok
+    with og.open(back) as graph:
+        assert graph.verify(deep=True).ok
+
+
+@pytest.mark.s3
+def test_the_marks_of_deleted_branches_may_come_along(tmp_path: Path, s3_uri: Callable[[], str]) -> None:
+    """An object store keeps a mark where a branch was deleted; a plain sync to a disk takes it for a file."""
+    uri = s3_uri()
+    with og.init(uri, schema="node P {\n    k: String @key\n}\n") as graph:
+        graph.branch_create("gone")
+        graph.branch_delete("gone")
+    there = open_objects(parse_root(uri))
+    place = tmp_path / "synced"
+    for name in [*(entry.path for entry in there.list()), "_refs/branches/gone.json"]:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(b"".join(there.read_stream(name)))
+    assert (place / "_refs/branches/gone.json").exists()
+    with og.open(place) as graph:
+        assert graph.branch_list() == ["main"]
+        graph.branch_create("gone")
+        assert graph.branch_list() == ["gone", "main"]
+        assert graph.verify().ok
