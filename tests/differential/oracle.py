@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.differential import sql, tree
 from tests.differential.rows import Tables
-from tests.differential.sql import Context, constant, expression, quoted, sql_type
+from tests.differential.sql import Context, constant, expression, meaning, quoted, sql_type
 from tests.differential.types import EdgeType, Schema, item_of
 
 Rows = list[dict[str, Any]]
@@ -142,8 +142,8 @@ def tail(
     """Order, limit and offset."""
     keys = [sort_key(each, ctx) for each in order] + [f"{each} ASC NULLS FIRST" for each in ties]
     text = f" ORDER BY {', '.join(keys)}" if keys else ""
-    text += f" LIMIT {expression(limit, ctx)}" if limit is not None else ""
-    return text + (f" OFFSET {expression(offset, ctx)}" if offset is not None else "")
+    text += f" LIMIT {meaning(limit, ctx)}" if limit is not None else ""
+    return text + (f" OFFSET {meaning(offset, ctx)}" if offset is not None else "")
 
 
 def prepared(

@@ -12,14 +12,15 @@ from tests.differential.hunt import Coverage, Options, hunt
 from tests.differential.script import script
 from tests.differential.shrink import shrink
 
-SEEDS = range(1, 21)
-PER_STATE = 12
+SEEDS = range(1, 17)
+PER_STATE = 38
+"""Some thousands of queries in all, each in one form of expansion: over the run both have seen every state."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_product_and_duckdb_agree(seed):
-    found = next(hunt(seed, Options(PER_STATE), coverage := Coverage()), None)
+    found = next(hunt(seed, Options(PER_STATE, every_way=False), coverage := Coverage()), None)
     assert found is None, script(shrink(found, 60))
     assert coverage.queries > 4 * PER_STATE
     assert coverage.with_rows > 0.4 * coverage.queries

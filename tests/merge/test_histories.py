@@ -139,6 +139,18 @@ def test_two_branches_that_both_merged_a_third(graph: og.Graph, third_is_deleted
     assert rows(graph, KNOWS).keys() == {"k"}
 
 
+@pytest.mark.parametrize("on_both_sides", [False, True])
+def test_a_merge_that_brings_rows_changes_data(graph: og.Graph, on_both_sides: bool) -> None:
+    put(graph, "main", person("a", age=1))
+    graph.branch_create("side")
+    put(graph, "side", person("b", age=1))
+    if on_both_sides:
+        put(graph, "main", person("c", age=1))
+    result = graph.merge("side")
+    assert result.commit is not None
+    assert result.commit.changes_data
+
+
 def test_edits_that_cancel_out_are_no_edit(graph: og.Graph) -> None:
     put(graph, "main", person("a", age=1), person("b", age=1))
     graph.branch_create("side")

@@ -102,8 +102,9 @@ def _running(tree: ast.AST) -> Iterator[ast.AST]:
             continue
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             for part in node.body:
-                yield part
-                yield from _running(part)
+                if not isinstance(part, ast.AnnAssign):
+                    yield part
+                    yield from _running(part)
             continue
         yield node
         yield from _running(node)

@@ -223,6 +223,19 @@ def test_resolutions_of_single_rows(graph: og.Graph, kind: Kind) -> None:
     assert values(graph, kind, cases) == expected
 
 
+def test_an_answer_about_a_row_without_a_conflict_is_taken(graph: og.Graph) -> None:
+    kind = KINDS["node"]
+    cases = [case for case in CASES if not case.conflict and (case.source, case.target) != (None, None)]
+    build(graph, kind, cases)
+    answers = itertools.cycle(["ours", "theirs"])
+    resolutions = {(kind.table_key, kind.id(case.name)): next(answers) for case in cases}
+    expected = {
+        case.name: case.target if answer == "ours" else case.source for case, answer in zip(cases, resolutions.values())
+    }
+    graph.merge("side", resolutions=resolutions)
+    assert values(graph, kind, cases) == expected
+
+
 def test_what_no_resolution_answers_still_fails(graph: og.Graph) -> None:
     kind = KINDS["node"]
     cases = [case for case in CASES if case.conflict]

@@ -115,6 +115,22 @@ def test_order_by_an_aggregate_and_by_an_alias():
     assert values(ask(people, text % "n")) == [("b", 1), ("a", 2)]
 
 
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("$p nulls last", ["a", "b", "c"]),
+        ("$p desc nulls first", ["c", "b", "a"]),
+        ("$p.name nulls last", ["a", "b", "c"]),
+        ("$k nulls last, $p", ["b", "c", "a"]),
+        ("$k desc nulls first, $p", ["a", "c", "b"]),
+    ],
+)
+def test_only_what_an_optional_left_out_is_null_among_entities(order, expected):
+    people = graph("a b c", [("b", "a"), ("c", "b")])
+    text = f"match {{ $p: Person  optional {{ $p knows $k }} }} return {{ $p.name }} order {{ {order} }}"
+    assert values(ask(people, text)) == expected
+
+
 def test_nulls_sort_as_the_smallest_value():
     people = graph([person("a", age=0), person("b"), person("c", age=-5)])
     text = "match { $p: Person } return { $p.age } order { $p.age %s }"

@@ -137,3 +137,8 @@ def test_every_kind_of_block_has_its_line():
     assert "$p -Knows->{1,2}[since > 1] $q: node:Person as $w" in shown
     assert "$p -Knows|MemberOf-> $x: node:Person|Team" in shown
     assert "all from row 1 on" in shown
+
+
+def test_a_sort_says_its_directions():
+    text = "match { $a: Person } return { $a.name } order { $a.age desc nulls last, $a.name }"
+    assert "sort by $a.age desc nulls last, $a.name, id of $a" in steps(explained(text))
