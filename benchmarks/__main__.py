@@ -1,9 +1,8 @@
 """`make bench`: runs what is asked for (everything by default) and writes one Markdown table.
 
-python -m benchmarks [languages] [mutation] [writers] [load] [read] [merge] [undo] [spark] [open] [large] [scale]
-                     [--out FILE]
+python -m benchmarks [SUITE ...] [--out FILE]
 
-`scale` takes minutes and gigabytes of disk: it runs only when it is named.
+`scale` and `search_scale` take minutes and gigabytes of disk: they run only when they are named.
 
 python -m benchmarks soak_writers [--minutes 10]   runs many writers for long and says whether all went well
 """
@@ -17,8 +16,8 @@ from pathlib import Path
 
 from benchmarks.harness import Row, markdown
 
-SUITES = ("languages", "open", "mutation", "writers", "read", "merge", "undo", "load", "spark", "large")
-ONLY_WHEN_NAMED = ("scale",)
+SUITES = ("languages", "open", "mutation", "writers", "read", "search", "merge", "undo", "load", "spark", "large")
+ONLY_WHEN_NAMED = ("scale", "search_scale")
 
 
 def main() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from functools import cache
 from typing import Any
 
 from omnigraph.config import settings
@@ -63,7 +62,6 @@ class GraphParts:
         self.commits = CommitLog(self.tables)
         self.unlogged = Unlogged()
         self.commits.before_use = self.unlogged.flush
-        self.tables.files.expected = cache(lambda: self.commits.files())
         self.sidecars = Sidecars(self.objects)
         self.publish_marks = PublishMarks(self.objects)
         self.audit = RecoveryAudit(self.tables)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from functools import partial
+from functools import cache, partial
 from types import TracebackType
 from typing import Any
 
@@ -14,6 +14,7 @@ from omnigraph.ledger import snapshots
 from omnigraph.ledger.history import complete_log
 from omnigraph.ledger.history.acknowledged import lost_head
 from omnigraph.ledger.history.rebuild_log import ensure_log
+from omnigraph.ledger.history.recorded_files import recorded_files
 from omnigraph.ledger.init import init_graph
 from omnigraph.ledger.manifest.manifest import Manifest
 from omnigraph.ledger.manifest.manifest_rows import MANIFEST
@@ -71,6 +72,7 @@ def open_store(uri: str | os.PathLike[str], *, read_only: bool = False) -> Graph
     Read-only writes not one byte and reads graphs of older versions as they are.
     """
     store = GraphStore(parse_root(uri), read_only=read_only)
+    store.tables.files.expected = cache(partial(recorded_files, store))
     try:
         _enter(store)
     except BaseException:

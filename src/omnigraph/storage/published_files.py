@@ -28,7 +28,7 @@ from omnigraph.storage.staging.staged_files import line_directory, vector_of
 from omnigraph.storage.values import StagedWrite, TableVersion
 
 Checksums = Mapping[str, str]
-"""Paths below the graph's root, with `size-crc32` of each."""
+"""Paths below the graph's root, with `size-crc32` of each; two of them, with a blank between, where either is right."""
 
 _NOTED = 65_536
 _STEPS = 1_024
@@ -169,7 +169,7 @@ class PublishedFiles:
 
     def _compare(self, path: str, recorded: str) -> None:
         found = self.checksum(path)
-        if found != recorded:
+        if found not in recorded.split():
             raise damaged(path, f"it has the checksum {found} and was published with {recorded}")
 
     def _check_vector(self, path: str) -> None:
@@ -204,6 +204,11 @@ class PublishedFiles:
 
 def _manifest(table: TableVersion) -> str:
     return f"{line_directory(table)}/_versions/{2**64 - 1 - table.version:020d}.manifest"
+
+
+def checksum_of(data: bytes) -> str:
+    """The size and CRC-32 of what a file holds."""
+    return f"{len(data)}-{zlib.crc32(data):08x}"
 
 
 def damaged(path: str, why: str) -> FileDamaged:

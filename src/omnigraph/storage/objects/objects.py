@@ -188,7 +188,12 @@ class ObjectStore:
             return
         self._called("put")
         with storage_errors("writing", self._shown(path)):
-            obstore.put(self._store(), path, chain((first,), pieces), chunk_size=PIECE_BYTES)
+            # Not `put` with an iterator, which cannot read from the library's own stream. And not as a context: an
+            # error would close the writer, which makes what it has an object.
+            writer = obstore.open_writer(self._store(), path, buffer_size=PIECE_BYTES)
+            for piece in chain((first,), pieces):
+                writer.write(piece)
+            writer.close()
 
     def get_range(self, path: str, start: int, end: int) -> bytes:
         """The bytes from `start` to `end` of a large object; `ObjectNotFound` when there is none."""
