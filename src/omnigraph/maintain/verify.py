@@ -21,11 +21,12 @@ from omnigraph.ledger import snapshots
 from omnigraph.ledger.branches.live_branches import is_live
 from omnigraph.ledger.commit.window import lease_name
 from omnigraph.ledger.history.acknowledged import lost_head
+from omnigraph.ledger.history.complete_log import known_history
 from omnigraph.ledger.history.rebuild_log import lost_commits
 from omnigraph.ledger.manifest.manifest import OldLayout
 from omnigraph.ledger.manifest.manifest_rows import MANIFEST
 from omnigraph.ledger.snapshots import table_of
-from omnigraph.ledger.values import BranchRef, Snapshot, TablePin
+from omnigraph.ledger.values import MAIN, BranchRef, Snapshot, TablePin
 from omnigraph.maintain.checksums import FileReport, check_files
 from omnigraph.maintain.cleanup import oldest_protected
 from omnigraph.maintain.survey import inventory, leftovers, orphan_forks
@@ -336,6 +337,10 @@ def _history(store: GraphStore, states: list[tuple[BranchRef, Snapshot]], deep: 
     """
     try:
         graph = store.commits.graph()
+        for branch, _ in states:
+            if branch.name == MAIN:
+                # Small writes are logged after they were acknowledged: what `main` shows last may come a moment later.
+                graph = known_history(store, store.manifest.read(branch))
     except OmniGraphError as error:
         return [Finding(Rule.LOGGED, error.message)]
     found: list[Finding] = []

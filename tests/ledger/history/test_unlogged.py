@@ -83,6 +83,8 @@ def test_other_handles_see_them_and_log_each_once(waiting: GraphStore):
     made = put(waiting, "a", "b")
     with open_store(waiting.uri, read_only=True) as reader:
         assert reader.snapshot(made[0]).head.graph_commit_id == made[0]
+    with open_store(waiting.uri, read_only=True) as reader:
+        assert verify(reader, deep=True).ok, "that commits are not logged yet is no damage"
     assert not set(made) & set(logged(waiting.uri)), "who only reads writes nothing"
     with open_store(waiting.uri) as other:
         assert set(made) <= set(other.commits.graph().ids())

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import lance
 import pyarrow as pa
 import pytest
+from lance.dataset import LanceDataset
 
 from omnigraph.errors import BadRequest, HistoryGap, StorageError
 from omnigraph.storage.layout.indexes import IndexKind
@@ -152,3 +153,20 @@ def test_removal_leaves_staged_files_of_a_live_writer(tables: TableStore) -> Non
     landed = tables.commit_staged(staged, "op")
     assert sorted(lance.dataset(tables.root.child("t")).to_table()["id"].to_pylist()) == ["a", "b", "staged"]
     assert landed.version == 3
+
+
+def test_versions_that_go_while_they_are_listed_are_left_out(
+    tables: TableStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Processes remove old versions of the commit log side by side."""
+    head = tables.create("t", pa.schema([pa.field("id", pa.string(), nullable=False)]))
+    listed = LanceDataset.versions
+    vanished = iter([True])
+
+    def versions(handle: LanceDataset) -> list[dict[str, object]]:
+        if next(vanished, False):
+            raise OSError("Not found: t/_versions/1.manifest")
+        return listed(handle)
+
+    monkeypatch.setattr(LanceDataset, "versions", versions)
+    assert [info.version for info in tables.versions("t")] == [head.version]

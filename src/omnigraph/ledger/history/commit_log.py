@@ -267,17 +267,14 @@ class CommitLog:
 
     def prune(self, head: TableVersion | None = None) -> None:
         """Remove old versions of the log. A failure is logged and costs nothing but space."""
-        newest = head or self._tables.head(LOG)
-        old = [
-            info.version
-            for info in self._tables.versions(LOG, None)
-            if info.version <= newest.version - KEPT_LOG_VERSIONS
-        ]
-        if not old:
-            return
         try:
-            self._tables.remove_versions(LOG, None, old)
+            newest = head or self._tables.head(LOG)
+            versions = [info.version for info in self._tables.versions(LOG, None)]
+            old = [version for version in versions if version <= newest.version - KEPT_LOG_VERSIONS]
+            if old:
+                self._tables.remove_versions(LOG, None, old)
         except StorageError as error:
+            # Somebody else may be removing the same ones.
             _logger.warning("old versions of the commit log were not removed: %s", error)
 
     def _append_with_retries(self, entries: Sequence[LogEntry], after_gap: bool) -> TableVersion | None:

@@ -32,6 +32,9 @@ UPDATED = "_row_last_updated_at_version"
 UNREADABLE = "Unreadable"
 OTHER = "Other"
 
+LISTINGS = 5
+"""How often versions are listed while others remove some of them."""
+
 
 def transactions(
     handles: Handles, location: str, branch: str | None, after_version: int, to_version: int
@@ -78,9 +81,16 @@ def delta(handles: Handles, location: str, branch: str | None, begin: int, end: 
 
 def versions(handles: Handles, location: str, branch: str | None) -> list[VersionInfo]:
     """The versions of one line that exist, oldest first."""
-    handle = handles.newest(location, branch)
-    with lance_errors("listing the versions of", location):
-        found = handle.versions()
+    for look in range(LISTINGS):
+        handle = handles.newest(location, branch)
+        try:
+            with lance_errors("listing the versions of", location):
+                found = handle.versions()
+            break
+        except TableNotFound:
+            # One that was listed has been removed before it was read: the next listing lacks it.
+            if look == LISTINGS - 1:
+                raise
     return [VersionInfo(int(entry["version"]), entry["timestamp"].astimezone(UTC)) for entry in found]
 
 
