@@ -42,12 +42,12 @@ class TableMerge:
     `mixed` are rows that keep what the target has but for some columns of the source (`MIXED`); a row that was given
     lies over such a row where there is one.
     `decided_by_hand` says that single rows were answered, so the result need not be the source's state of the table.
-    `located` says where the rows lie when lineage told.
+    `located` says where the rows lie when lineage told. `target` is None for a type that the target does not have yet.
     """
 
     type: GraphType
     source: TablePin
-    target: TablePin
+    target: TablePin | None
     counts: TypeCount
     take: pa.Array
     delete: pa.Array
