@@ -176,7 +176,8 @@ def merge(
             return None
         failpoint("merge.decided")
         if decision.schema is not None:
-            return _intent_across(store, session, decision, decision.schema, pinned)
+            merging = pinned.head.graph_commit_id
+            return intent_across(store, session, WriterKind.BRANCH_MERGE, decision, decision.schema, merging)
         staged = stage(store, session, decision.bases, target, tuple(decision.tables.values()), placement)
         failpoint("merge.staged")
         intent = session.intent(
@@ -205,18 +206,19 @@ def merge(
     return _without_source(store, result) if delete_source else result
 
 
-def _intent_across(
-    store: GraphStore, session: WriteSession, decision: Decision, schema: SchemaMerge, source: Snapshot
+def intent_across(
+    store: GraphStore,
+    session: WriteSession,
+    kind: WriterKind,
+    decision: Decision,
+    schema: SchemaMerge,
+    merged_parent: str | None = None,
 ) -> WriteIntent:
     """Schema and data in one commit."""
     staged = stage_schema(store, session, schema, decision.tables)
     failpoint("merge.staged")
     intent = session.intent(
-        WriterKind.BRANCH_MERGE,
-        schema.raw_target,
-        staged.writes,
-        reads=decision.reads,
-        merged_parent_commit_id=source.head.graph_commit_id,
+        kind, schema.raw_target, staged.writes, reads=decision.reads, merged_parent_commit_id=merged_parent
     )
     return replace(
         intent,
