@@ -22,6 +22,7 @@ from omnigraph.merge.decide.fields import MIXED
 from omnigraph.merge.decide.graph_conflicts import graph_conflicts
 from omnigraph.merge.decide.schema_merge import SchemaMerge, lost_by_schema
 from omnigraph.merge.decide.three_way import TableMerge, merge_table
+from omnigraph.merge.schema_history import dropped_properties
 from omnigraph.merge.stage.stage import row_changes
 from omnigraph.schema.catalog import GraphType
 from omnigraph.schema.migration.migrate import MigrationPlan
@@ -42,7 +43,10 @@ class DecidedAcross:
 
 
 def decide_across(store: GraphStore, merge: SchemaMerge, answers: Resolutions, *, forward: bool) -> DecidedAcross:
-    """Compare the rows of all states under the merged schema. `forward`: the target takes the source's state."""
+    """Compare the rows of all states under the merged schema. `forward`: the target takes the source's state.
+
+    Where the base has dropped a property that the source has, as when a drop is reverted, every row is compared.
+    """
     if merge.conflicts:
         return DecidedAcross({}, merge.conflicts)
     conflicts: list[MergeConflict] = [] if forward else list(lost_by_schema(store, merge))
@@ -54,7 +58,9 @@ def decide_across(store: GraphStore, merge: SchemaMerge, answers: Resolutions, *
         if key not in merge.source.tables:
             continue
         if key in merge.target.tables:
-            merged = merge_table(merge.store, type_, merge.bases, merge.source, merge.target, answers)
+            again = _comes_back(store, merge, type_)
+            sides = merge.bases, merge.source, merge.target
+            merged = merge_table(merge.store, type_, *sides, answers, every_row=again)
         else:
             merged = _all_rows(merge.store, type_, merge.source.tables[key])
         if merged is None:
@@ -68,6 +74,15 @@ def decide_across(store: GraphStore, merge: SchemaMerge, answers: Resolutions, *
         broken, _ = graph_conflicts(merge.store, merge.bases, merge.source, merge.target, changes)
         conflicts += broken
     return DecidedAcross(tables, tuple(conflicts))
+
+
+def _comes_back(store: GraphStore, merge: SchemaMerge, type_: GraphType) -> bool:
+    """Whether the source has a property that the history of a base had and dropped."""
+    for base in merge.raw_bases:
+        known = next((one for one in store.catalog(base.schema_digest).types() if one.id == type_.id), None)
+        if known is not None and dropped_properties(store, base, known, type_):
+            return True
+    return False
 
 
 def _all_rows(store: GraphStore, type_: GraphType, pin: TablePin) -> TableMerge:
