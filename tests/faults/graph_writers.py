@@ -137,6 +137,20 @@ def apply_schema(uri: str, branch: str) -> None:
     og.open(uri, branch=branch, actor="act-ada").apply_schema(NEXT_SCHEMA)
 
 
+def other_schema_on_review(uri: str) -> None:
+    """`review` has another schema than `main`, with rows of it; `main` has got a property of its own."""
+    graph = og.open(uri)
+    graph.apply_schema(NEXT_SCHEMA, branch="review")
+    human = {"type": "Human", "data": {"slug": "ada", "age": 32, "mood": "glad"}}
+    graph.load([human, {"type": "Place", "data": {"slug": "here"}}], mode="merge", branch="review")
+    graph.apply_schema(SCHEMA.replace("age: I32? @index", "age: I64? @index\n    tag: String?"))
+
+
+def merge_schemas(uri: str, branch: str) -> None:
+    """Merge a branch with another schema: columns and rows of one table, a rename, a new type with rows."""
+    og.open(uri, actor="act-ada").merge("review", into=branch)
+
+
 DROPPING_SCHEMA = """
 node Person {
     slug: String @key
@@ -265,7 +279,10 @@ WRITERS = [
     Writer(merge_branch, "other"),
     Writer(merge_with_answers),
     Writer(merge_with_answers, "other"),
-    Writer(apply_schema, first=only_main),
+    Writer(apply_schema),
+    Writer(apply_schema, "review"),
+    Writer(merge_schemas, first=other_schema_on_review),
+    Writer(merge_schemas, "other", first=other_schema_on_review),
     Writer(drop_for_good, first=only_main),
     Writer(revert),
     Writer(revert, "review"),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from tests.model.histories import EXAMPLES
+from tests.model.schema_histories import SchemaMachine
 from tests.model.undo_histories import UndoMachine
 
 TestHistories = pytest.mark.slow(UndoMachine.TestCase)
@@ -23,3 +24,6 @@ TestHistories.settings = settings(
     derandomize=not EXAMPLES,
     suppress_health_check=list(HealthCheck),
 )
+
+TestSchemaHistories = pytest.mark.slow(SchemaMachine.TestCase)
+TestSchemaHistories.settings = settings(TestHistories.settings, max_examples=EXAMPLES or 5)

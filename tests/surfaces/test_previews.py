@@ -60,6 +60,10 @@ LOOKS = [
     "schema diagram {g}",
     "branch merge review --dry-run {g}",
     "branch merge calm --dry-run --delete-branch {g}",
+    "revert main --dry-run {g}",
+    "restore v1 --dry-run {g}",
+    "restore review --dry-run --branch calm {g}",
+    "cherry-pick calm --dry-run {g}",
     "branch list {g}",
     "branch diff main review {g}",
     "commit list {g}",
@@ -110,6 +114,9 @@ def test_a_look_at_a_graph_of_an_older_release(
 def merged(graph: og.Graph) -> None:
     assert graph.merge("review", dry_run=True).conflicts
     graph.merge("calm", dry_run=True)
+    graph.revert("main", dry_run=True)
+    graph.restore("v1", dry_run=True)
+    graph.cherry_pick("calm", dry_run=True)
 
 
 PYTHON: list[Callable[[og.Graph], object]] = [

@@ -107,6 +107,7 @@ class Undoing(Held):
             granularity=granularity,
             actor=actor or self._actor,
             placement=row_placement(engine, self._store.snapshot(branch=onto, operation="cherry-pick")),
+            before_schema=lambda: self._allow(Action.SCHEMA_APPLY, actor, target=onto),
         )
 
     def _may_bring(self, given: Target, branch: str, actor: str | None) -> None:

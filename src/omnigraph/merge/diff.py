@@ -165,7 +165,7 @@ def changed_tables(
         old, new = left_pins.get(type_id), right_pins.get(type_id)
         if old is not None and new is not None and _same_version(old, new):
             continue
-        pairs.append(_pair(store, left, right, old, new))
+        pairs.append(pair_of(store, left, right, old, new))
     # Of two types of one name the older comes first: its rows go before those of the newer one come.
     for pair in sorted(pairs, key=lambda pair: (pair.type.kind == "edge", pair.type.name, int(pair.type.id[1:]))):
         if wanted.kinds and pair.type.kind not in wanted.kinds:
@@ -258,7 +258,7 @@ def _same_version(old: TablePin, new: TablePin) -> bool:
     return (old.location, old.lance_branch, old.version) == (new.location, new.lance_branch, new.version)
 
 
-def _pair(
+def pair_of(
     store: GraphStore, before: Snapshot, after: Snapshot, old: TablePin | None, new: TablePin | None
 ) -> TablePair:
     """One table in two states. Numbers that are wider in one of them are compared, and shown, in that width."""

@@ -21,15 +21,18 @@ from omnigraph.ledger.graph_choices import merge_granularity
 from omnigraph.ledger.history.complete_log import known_history
 from omnigraph.ledger.history.dag import is_ancestor
 from omnigraph.ledger.values import MAIN, GraphCommit, Snapshot, WriterKind
+from omnigraph.merge.across_schemas import decide_across
 from omnigraph.merge.changes import EntityChange, TypeCount
 from omnigraph.merge.decide.bases import base_snapshots
 from omnigraph.merge.decide.conflicts import MergeConflict, Resolutions, described
 from omnigraph.merge.decide.given_rows import checked_answers
 from omnigraph.merge.decide.graph_conflicts import graph_conflicts
 from omnigraph.merge.decide.planned import PlannedChanges
+from omnigraph.merge.decide.schema_merge import SchemaMerge, merged_schema
 from omnigraph.merge.decide.three_way import TableMerge, merge_table
 from omnigraph.merge.placement import IN_PROCESS, Placement
 from omnigraph.merge.stage.stage import row_changes, stage
+from omnigraph.merge.stage.stage_schema import stage_schema
 from omnigraph.merge.undo.taken_back import TakenBack, taken_back
 from omnigraph.notebook import counted, html_table
 from omnigraph.storage.lance_errors import TableNotFound
@@ -112,6 +115,7 @@ class Decision:
     conflicts: tuple[MergeConflict, ...]
     reads: frozenset[str]
     reverted: tuple[TakenBack, ...] = ()
+    schema: SchemaMerge | None = None
 
     @property
     def counts(self) -> tuple[TypeCount, ...]:
@@ -156,7 +160,9 @@ def merge(
             dry_run=True,
             engine=placement.engine,
             reverted=decision.reverted,
-            changes=PlannedChanges(store, tuple(decision.tables.values())),
+            changes=PlannedChanges(
+                decision.schema.store if decision.schema else store, tuple(decision.tables.values())
+            ),
         )
     store.refuse_if_read_only("merge")
     made: list[Decision] = []
@@ -169,6 +175,9 @@ def merge(
         if decision.outcome is Outcome.ALREADY_UP_TO_DATE:
             return None
         failpoint("merge.decided")
+        if decision.schema is not None:
+            merging = pinned.head.graph_commit_id
+            return intent_across(store, session, WriterKind.BRANCH_MERGE, decision, decision.schema, merging)
         staged = stage(store, session, decision.bases, target, tuple(decision.tables.values()), placement)
         failpoint("merge.staged")
         intent = session.intent(
@@ -197,6 +206,30 @@ def merge(
     return _without_source(store, result) if delete_source else result
 
 
+def intent_across(
+    store: GraphStore,
+    session: WriteSession,
+    kind: WriterKind,
+    decision: Decision,
+    schema: SchemaMerge,
+    merged_parent: str | None = None,
+) -> WriteIntent:
+    """Schema and data in one commit."""
+    staged = stage_schema(store, session, schema, decision.tables)
+    failpoint("merge.staged")
+    intent = session.intent(
+        kind, schema.raw_target, staged.writes, reads=decision.reads, merged_parent_commit_id=merged_parent
+    )
+    return replace(
+        intent,
+        repinned=tuple(staged.repinned),
+        registered=tuple(staged.registered),
+        renamed=staged.renamed,
+        tombstones=staged.tombstones,
+        schema_digest=staged.schema_digest,
+    )
+
+
 def decide(
     store: GraphStore,
     source: Snapshot,
@@ -205,24 +238,25 @@ def decide(
     placement: Placement = IN_PROCESS,
 ) -> Decision:
     """Compare source and target with their common ancestor, row by row. Reads only."""
-    if source.schema_digest != target.schema_digest:
-        raise BadRequest(
-            f"merge: `{source.branch.name}` and `{target.branch.name}` have different schemas; make a new branch from "
-            f"`{target.branch.name}` and bring the changes there"
-        )
-    catalog = store.catalog(target.schema_digest)
-    answers = checked_answers(catalog, resolutions)
     ours, theirs = target.head.graph_commit_id, source.head.graph_commit_id
     for state in (source, target):
         known_history(store, store.manifest.read(state.branch))
     graph = store.commits.graph()
     if is_ancestor(graph, theirs, ours):
+        checked_answers(store.catalog(target.schema_digest), resolutions)
         return Decision(Outcome.ALREADY_UP_TO_DATE, (), {}, (), frozenset(), taken_back(graph, theirs, ours))
+    bases = base_snapshots(store, ours, theirs)
+    schema = merged_schema(store, bases, source, target)
+    answers = checked_answers(schema.catalog if schema else store.catalog(target.schema_digest), resolutions)
     # With rows that were answered the target does not take the state of the source as it is.
     forward = is_ancestor(graph, ours, theirs) and not answers.rows
     outcome = Outcome.FAST_FORWARD if forward else Outcome.MERGED
-    bases = base_snapshots(store, ours, theirs)
-    decision = decide_between(store, bases, source, target, answers, placement, outcome)
+    if schema is None:
+        decision = decide_between(store, bases, source, target, answers, placement, outcome)
+    else:
+        across = decide_across(store, schema, answers, forward=forward)
+        reads = frozenset(target.tables)
+        decision = Decision(outcome, tuple(bases), across.tables, across.conflicts, reads, schema=schema)
     return replace(decision, reverted=taken_back(graph, theirs, ours))
 
 

@@ -52,7 +52,7 @@ def with_first_defaults(store: GraphStore, type_: GraphType, other: GraphType) -
     That is the value which the rows of that time got; the default may have been changed since.
     """
     known = {p.id for p in other.properties}
-    added = {p.id for p in type_.properties if p.id not in known and p.has_default}
+    added = {p.id for p in type_.properties if p.id not in known}
     if not added:
         return type_
     first: dict[str, Property] = {}
@@ -60,5 +60,8 @@ def with_first_defaults(store: GraphStore, type_: GraphType, other: GraphType) -
         for declared in catalog.types():
             if declared.id == type_.id:
                 first = {p.id: p for p in declared.properties if p.id in added} | first
-    properties = (replace(p, default=first[p.id].default) if p.id in first else p for p in type_.properties)
+    properties = (
+        replace(p, default=first[p.id].default, has_default=first[p.id].has_default) if p.id in first else p
+        for p in type_.properties
+    )
     return replace(type_, properties=tuple(properties))

@@ -363,3 +363,36 @@ def test_restore_looks_at_no_row(graph: og.Graph) -> None:
     graph.restore(good)
     assert read == []
     assert graph.snapshot().pin(PERSON).row_count == 50
+
+
+def test_commits_are_reverted_and_picked_across_schema_changes(tmp_path: Path) -> None:
+    def row(type_: str, slug: str, **values: Any) -> dict[str, Any]:
+        return {"type": type_, "data": {"slug": slug, **values}}
+
+    later = SCHEMA_B.replace('mood: String @default("calm")', "mood: String?")
+    graph = og.init(tmp_path / "graph", schema=SCHEMA_A)
+    source = graph.schema_source()
+    graph.load([row("P", "a", age=1, note="kept"), row("P", "b", age=1, note="too"), row("Q", "q")], mode="append")
+    graph.load([row("P", "mistake")], mode="append")
+    mistake = head(graph)
+    graph.apply_schema(later)
+    dropped = head(graph)
+    graph.load([row("R", "n", age=5), row("R", "b", age=2)], mode="merge")
+    graph.revert(mistake)
+    assert {id: graph.entity("R", id) is not None for id in ("a", "mistake")} == {"a": True, "mistake": False}
+    # What was changed since the schema commit collides with what comes back, unless properties are told apart.
+    found = graph.revert(dropped, dry_run=True).conflicts
+    assert [(c.kind.value, c.row_id) for c in found] == [("DivergentUpdate", "b")]
+    undone = graph.revert(dropped, granularity="property")
+    assert undone.commit is not None
+    assert graph.schema_source() == source
+    assert [(e["age"], e["note"]) for e in (graph.entity("P", id) for id in "abn") if e] == [
+        (1, "kept"),
+        (2, "too"),
+        (5, None),
+    ]
+    assert graph.entity("Q", "q") is not None
+    again = graph.revert(undone.commit.graph_commit_id)
+    assert again.commit is not None
+    assert graph.schema_source() == later
+    assert graph.verify().findings == ()

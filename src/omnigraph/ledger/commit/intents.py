@@ -37,7 +37,8 @@ class TableWrite:
     `pin` is the published version it was prepared on (None for a table that the write registers). `line` is where the
     staged work builds: the pin itself when the branch owns its line, otherwise a fork made for this write. `commits`
     land in order, usually one. `apply` is for work whose later commits depend on earlier ones (compaction, index
-    builds). `row_count` is that of the table afterwards.
+    builds); `later` are the ids of the transactions that it commits, where it changes data. `row_count` is that of the
+    table afterwards.
     """
 
     table_key: str
@@ -48,6 +49,7 @@ class TableWrite:
     row_count: int
     commits: tuple[StagedWrite, ...] = ()
     apply: Callable[[TableCommits], None] | None = None
+    later: tuple[str, ...] = ()
 
     @property
     def moves(self) -> bool:
@@ -149,6 +151,6 @@ def _sidecar_table(write: TableWrite) -> SidecarTable:
         lance_branch=write.line.branch,
         expected_version=write.line.version,
         pin=write.pin,
-        transactions=tuple(staged.transaction_uuid for staged in write.commits),
+        transactions=(*(staged.transaction_uuid for staged in write.commits), *write.later),
         row_count=write.row_count,
     )

@@ -303,10 +303,12 @@ def _changed_rows(current: ManifestState, changes: Publication) -> list[Row]:
     for key in changes.tombstones:
         set_row(_existing(pins, key), tombstone=True)
         del pins[key]
-    for old, new in changes.renamed:
-        pin = replace(_existing(pins, old), table_key=new)
+    # All old names go before the new ones come: two tables may change names with each other.
+    moved = [replace(_existing(pins, old), table_key=new) for old, new in changes.renamed]
+    for old, _ in changes.renamed:
         del pins[old]
-        pins[new] = pin
+    for pin in moved:
+        pins[pin.table_key] = pin
         set_row(pin)
     for pin in changes.updates:
         if _existing(pins, pin.table_key).type_id != pin.type_id:

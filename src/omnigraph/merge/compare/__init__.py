@@ -1,3 +1,3 @@
 """Which rows differ between versions of a table, at a cost that follows the difference."""
 
-__all__ = ["candidates", "images", "lineage", "located", "relational", "row_differences"]
+__all__ = ["candidates", "images", "lineage", "located", "relational", "row_differences", "schema_view"]

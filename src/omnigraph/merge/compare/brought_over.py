@@ -11,7 +11,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from omnigraph.schema.arrow import arrow_type
-from omnigraph.schema.catalog import GraphType
+from omnigraph.schema.catalog import GraphType, Property
 from omnigraph.schema.types import is_blob
 from omnigraph.write.schema.schema_tables import default_scalar, widened
 
@@ -29,14 +29,16 @@ def brought_over(rows: pa.Table, stored: GraphType, wanted: GraphType) -> pa.Tab
     columns = {name: rows[name] for name in ("id", *ends)}
     for property_ in wanted.properties:
         old = before.get(property_.id)
-        type_ = arrow_type(property_.type)
-        if old is None:
-            columns[property_.column] = pa.repeat(default_scalar(property_, type_), rows.num_rows)
-        elif is_blob(property_.type) and old.column not in rows.column_names:
-            # The caller wants no blobs.
-            continue
-        elif old.type == property_.type or is_blob(property_.type):
-            columns[property_.column] = rows[old.column]
-        else:
-            columns[property_.column] = widened(rows[old.column], type_)
+        if old is not None and is_blob(property_.type) and old.column not in rows.column_names:
+            continue  # Read without its blobs.
+        columns[property_.column] = brought_column(rows, old, property_)
     return pa.table(columns)
+
+
+def brought_column(rows: pa.Table, stored: Property | None, wanted: Property) -> pa.ChunkedArray | pa.Array:
+    """The values of one property. Blobs are not looked at, in whatever form they come."""
+    if stored is None:
+        return pa.repeat(default_scalar(wanted, arrow_type(wanted.type)), rows.num_rows)
+    if stored.type == wanted.type or is_blob(wanted.type):
+        return rows[stored.column]
+    return widened(rows[stored.column], arrow_type(wanted.type))

@@ -21,6 +21,7 @@ from omnigraph.merge.compare.candidates import has_restore
 from omnigraph.merge.compare.images import image_schema
 from omnigraph.merge.compare.lines import Meeting, Stretch, meeting_of
 from omnigraph.merge.compare.relational import BATCH_ROWS, RowEngine
+from omnigraph.merge.compare.schema_view import reads_as_stored
 from omnigraph.schema.catalog import GraphType
 from omnigraph.storage.constants import SCAN_SHARE
 from omnigraph.storage.lance_errors import TableNotFound
@@ -41,7 +42,7 @@ LINEAGE_ENDS = (HistoryGap, NotFound, TableNotFound)
 
 def lineage_of(store: GraphStore, type_: GraphType, tables: Sequence[TableVersion]) -> Meeting | None:
     """Where versions of a table meet, when their rows can be had from there; None otherwise."""
-    if len({table.location for table in tables}) > 1:
+    if len({table.location for table in tables}) > 1 or not reads_as_stored(store, tables):
         return None
     location = tables[0].location
     same_line = len({table.branch for table in tables}) == 1

@@ -18,6 +18,7 @@ from omnigraph.ledger.history.dag import is_ancestor, merge_bases
 from omnigraph.ledger.snapshots import get_commit, of_commit, table_of
 from omnigraph.ledger.values import Snapshot
 from omnigraph.merge.compare.images import digest_rows
+from omnigraph.merge.compare.schema_view import view_of
 from omnigraph.schema.catalog import GraphType
 from omnigraph.storage.lance_errors import TableNotFound
 
@@ -105,7 +106,7 @@ class VirtualBase:
     def _state(self, commit: str) -> Mapping[str, dict[str, Any]] | None:
         """The rows at a commit; None when it cannot be read any more."""
         try:
-            pin = of_commit(self._store, get_commit(self._store, commit)).tables.get(self._type.table_key)
-            return {} if pin is None else digest_rows(self._store, table_of(pin), self._type, self._ids)
+            store, pin = view_of(self._store, of_commit(self._store, get_commit(self._store, commit)), self._type)
+            return {} if pin is None else digest_rows(store, table_of(pin), self._type, self._ids)
         except (HistoryGap, NotFound, TableNotFound):
             return None

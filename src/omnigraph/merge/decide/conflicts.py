@@ -25,6 +25,7 @@ class ConflictKind(StrEnum):
     UNIQUE_VIOLATION = "UniqueViolation"
     CARDINALITY_VIOLATION = "CardinalityViolation"
     VALUE_CONSTRAINT_VIOLATION = "ValueConstraintViolation"
+    SCHEMA_CONFLICT = "SchemaConflict"
 
 
 ROW_KINDS = frozenset({ConflictKind.DIVERGENT_INSERT, ConflictKind.DIVERGENT_UPDATE, ConflictKind.DELETE_VS_UPDATE})

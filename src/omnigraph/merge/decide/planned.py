@@ -43,7 +43,7 @@ def _table_changes(store: GraphStore, table: TableMerge) -> Iterator[EntityChang
     step = settings().merge_stage_batch_rows
     for start in range(0, len(ids), step):
         piece = ids.slice(start, step)
-        before = digest_rows(store, table_of(table.target), table.type, piece)
+        before = digest_rows(store, table_of(table.target), table.type, piece) if table.target else {}
         after = digest_rows(store, table_of(table.source), table.type, piece) | given
         for id_ in piece.to_pylist():
             old, new = before.get(id_), None if id_ in deleted else after[id_]

@@ -42,12 +42,12 @@ class TableMerge:
     `mixed` are rows that keep what the target has but for some columns of the source (`MIXED`); a row that was given
     lies over such a row where there is one.
     `decided_by_hand` says that single rows were answered, so the result need not be the source's state of the table.
-    `located` says where the rows lie when lineage told.
+    `located` says where the rows lie when lineage told. `target` is None for a type that the target does not have yet.
     """
 
     type: GraphType
     source: TablePin
-    target: TablePin
+    target: TablePin | None
     counts: TypeCount
     take: pa.Array
     delete: pa.Array
@@ -78,8 +78,13 @@ def merge_table(
     target: Snapshot,
     resolutions: Resolutions,
     placement: Placement = IN_PROCESS,
+    *,
+    every_row: bool = False,
 ) -> TableMerge | None:
-    """The merge of one table; None when the source did not touch it since the base and no answer is about it."""
+    """The merge of one table; None when the source did not touch it since the base and no answer is about it.
+
+    `every_row` compares all rows: a column that comes back has values in rows that no lineage says were touched.
+    """
     key = type_.table_key
     source_pin, target_pin = source.tables[key], target.tables[key]
     answers = resolutions.of_table(key)
@@ -89,7 +94,7 @@ def merge_table(
         return None
     with row_engine() as engine:
         rule = RowRule(resolutions.granularity, resolutions.strategy)
-        found = _found(store, engine, type_, bases, source_pin, target_pin, placement, answers, rule)
+        found = _found(store, engine, type_, bases, source_pin, target_pin, placement, answers, rule, every_row)
         if found is None and not answers:
             return None
         settled = settle(store, type_, source_pin, target_pin, found or Found(), resolutions)
@@ -187,12 +192,13 @@ def _found(
     placement: Placement,
     answers: Mapping[str, Resolution],
     rule: RowRule,
+    every_row: bool,
 ) -> Found | None:
     base_pins = [base.tables.get(type_.table_key) for base in bases]
     if _untouched(base_pins, source, target):
         return None
     only = base_pins[0] if len(base_pins) == 1 else None
-    if only is not None and not answers:
+    if only is not None and not answers and not every_row:
         versions = table_of(only), table_of(source), table_of(target)
         fresh = collect_by_lineage(store, engine, type_, *versions, placement)
         if fresh is not None:
@@ -200,7 +206,7 @@ def _found(
         inserted = only_inserted(store, engine, type_, *versions) if blob_columns(type_) else None
         if inserted is not None:
             return Found(inserted=inserted)
-    wanted = _candidates(store, engine, base_pins, source)
+    wanted = "" if every_row else _candidates(store, engine, base_pins, source)
     if wanted is None:
         return None
     if len(bases) == 1 and wanted and placement.spreads(engine.count(wanted)) and base_pins[0] is not None:

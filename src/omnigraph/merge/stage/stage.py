@@ -55,9 +55,11 @@ def row_changes(store: GraphStore, table: TableMerge) -> RowChanges:
         keys = table.located.keys
     else:
         keys = store.tables.take_ids(table_of(table.source), table.take, list(key_columns(table.type)))
-    pins = table_of(table.source), table_of(table.target)
-    mixed = list(mixed_rows(store, table.type, *pins, table.written_mixed, with_blobs=False))
-    together = pa.concat_tables(mixed) if mixed else None
+    together = None
+    if table.target is not None and table.mixed.num_rows:
+        pins = table_of(table.source), table_of(table.target)
+        mixed = list(mixed_rows(store, table.type, *pins, table.written_mixed, with_blobs=False))
+        together = pa.concat_tables(mixed) if mixed else None
     return RowChanges(given_rows(store, table), table.delete, accepted=keys, without_blobs=together)
 
 
@@ -75,20 +77,22 @@ def stage(
     for table in sorted(tables, key=lambda table: table.type.table_key):
         key = table.type.table_key
         pin = target.pin(key)
-        if _may_point(session, bases, pin, table):
+        if not table.decided_by_hand and may_point(session, bases, pin, table.source):
             repinned.append(replace(table.source, table_key=key))
         else:
-            writes.append(session.table_write(pin, _stage_table(store, session.line(pin), table, placement)))
+            writes.append(session.table_write(pin, stage_table(store, session.line(pin), table, placement)))
     return Staged(tuple(writes), tuple(repinned))
 
 
-def _may_point(session: WriteSession, bases: Sequence[Snapshot], pin: TablePin, table: TableMerge) -> bool:
-    if pin.owner == session.branch.incarnation or table.source.lance_branch is not None or table.decided_by_hand:
+def may_point(session: WriteSession, bases: Sequence[Snapshot], pin: TablePin, source: TablePin) -> bool:
+    """Whether the target can take a table over by pointer: it inherits it, and the source has it on the main line."""
+    if pin.owner == session.branch.incarnation or source.lance_branch is not None:
         return False
     return len(bases) == 1 and bases[0].tables.get(pin.table_key) == pin
 
 
-def _stage_table(store: GraphStore, line: TableVersion, table: TableMerge, placement: Placement) -> StagedWrite:
+def stage_table(store: GraphStore, line: TableVersion, table: TableMerge, placement: Placement) -> StagedWrite:
+    """Stage what a merge does to one table on the target's line."""
     if table.located is not None:
         return stage_located(store, line, table, table.located)
     given = given_rows(store, table)

@@ -20,10 +20,12 @@ from omnigraph.ledger.history.complete_log import known_history
 from omnigraph.ledger.history.dag import is_ancestor
 from omnigraph.ledger.manifest.publish import place
 from omnigraph.ledger.values import MAIN, Snapshot, WriterKind
+from omnigraph.merge.across_schemas import decide_across
 from omnigraph.merge.decide.conflicts import Resolutions
 from omnigraph.merge.decide.given_rows import checked_answers
 from omnigraph.merge.decide.planned import PlannedChanges
-from omnigraph.merge.merge import Decision, decide_between, refusal
+from omnigraph.merge.decide.schema_merge import merged_schema
+from omnigraph.merge.merge import Decision, Outcome, decide_between, intent_across, refusal
 from omnigraph.merge.placement import IN_PROCESS, Placement
 from omnigraph.merge.stage.stage import stage
 from omnigraph.merge.undo.restore import put_back
@@ -64,7 +66,7 @@ def revert(
             f"revert: commit {span.after.head.graph_commit_id} is not in the history of `{branch}`, so there is "
             "nothing of it to take back"
         )
-    work = _Work("revert", WriterKind.REVERT, span.about, span.after, span.before, branch)
+    work = _Work("revert", WriterKind.REVERT, span.about, span.after, span.before, branch, before_schema)
     answers = Resolutions.of(strategy, resolutions, granularity or merge_granularity(store))
     if head.schema_digest != span.before.schema_digest and _is_still(head, span):
         # Only the schema commit itself lies between: its tables go back as they were, columns and all.
@@ -85,10 +87,11 @@ def cherry_pick(
     dry_run: bool = False,
     actor: str | None = None,
     placement: Placement = IN_PROCESS,
+    before_schema: Callable[[], object] | None = None,
 ) -> UndoResult:
     """Bring what a commit, or each of a range `a..b`, changed to a branch. The rest is as for `merge`."""
     span = span_of(store, commit, into, "cherry-pick")
-    work = _Work("cherry_pick", WriterKind.CHERRY_PICK, span.about, span.before, span.after, into)
+    work = _Work("cherry_pick", WriterKind.CHERRY_PICK, span.about, span.before, span.after, into, before_schema)
     answers = Resolutions.of(strategy, resolutions, granularity or merge_granularity(store))
     return _bring(store, work, answers, dry_run, actor, placement)
 
@@ -103,6 +106,7 @@ class _Work:
     base: Snapshot
     source: Snapshot
     branch: str
+    before_schema: Callable[[], object] | None = None
 
     @property
     def called(self) -> str:
@@ -115,7 +119,7 @@ def _bring(
     refuse_system_name(work.branch, work.called)
     if dry_run:
         decision = _decide(store, work, store.snapshot(branch=work.branch, operation=work.called), answers, placement)
-        outcome = UndoOutcome.DONE if decision.tables else UndoOutcome.NOTHING_TO_DO
+        outcome = UndoOutcome.DONE if _does_something(decision) else UndoOutcome.NOTHING_TO_DO
         return UndoResult(
             work.operation,
             work.about,
@@ -126,7 +130,9 @@ def _bring(
             decision.conflicts,
             dry_run=True,
             engine=placement.engine,
-            changes=PlannedChanges(store, tuple(decision.tables.values())),
+            changes=PlannedChanges(
+                decision.schema.store if decision.schema else store, tuple(decision.tables.values())
+            ),
         )
     store.refuse_if_read_only(work.called)
     made: list[Decision] = []
@@ -136,9 +142,15 @@ def _bring(
         made[:] = [decision]
         if decision.conflicts:
             raise refusal(f"the {work.called} of {work.about} on `{work.branch}` is refused", decision.conflicts)
-        if not decision.tables:
+        if not _does_something(decision):
             return None
         failpoint("undo.decided")
+        if decision.schema is not None:
+            if work.before_schema is not None and decision.schema.digest != target.schema_digest:
+                work.before_schema()
+            intent = intent_across(store, session, work.kind, decision, decision.schema)
+            failpoint("undo.staged")
+            return replace(intent, about=work.about)
         staged = stage(store, session, decision.bases, target, tuple(decision.tables.values()), placement)
         failpoint("undo.staged")
         intent = session.intent(work.kind, target, staged.writes, reads=decision.reads)
@@ -151,19 +163,24 @@ def _bring(
 
 
 def _decide(store: GraphStore, work: _Work, target: Snapshot, answers: Resolutions, placement: Placement) -> Decision:
-    if len({work.base.schema_digest, work.source.schema_digest, target.schema_digest}) > 1:
-        raise BadRequest(
-            f"{work.called}: the schema changed between {work.about} and the head of `{work.branch}`; restore the "
-            "branch to an older state, or make a branch from it and bring the rows over"
-        )
-    checked = checked_answers(store.catalog(target.schema_digest), answers)
     try:
-        return decide_between(store, [work.base], work.source, target, checked, placement)
+        schema = merged_schema(store, [work.base], work.source, target)
+        checked = checked_answers(schema.catalog if schema else store.catalog(target.schema_digest), answers)
+        if schema is None:
+            return decide_between(store, [work.base], work.source, target, checked, placement)
+        across = decide_across(store, schema, checked, forward=False)
+        reads = frozenset(target.tables)
+        return Decision(Outcome.MERGED, (work.base,), across.tables, across.conflicts, reads, schema=schema)
     except TableNotFound as missing:
         raise HistoryGap(
             f"{work.called}: the rows of {work.about} have been reclaimed, by cleanup or with their branch",
             about=work.about,
         ) from missing
+
+
+def _does_something(decision: Decision) -> bool:
+    schema = decision.schema
+    return bool(decision.tables) or (schema is not None and schema.digest != schema.raw_target.schema_digest)
 
 
 def _is_still(head: Snapshot, span: Span) -> bool:

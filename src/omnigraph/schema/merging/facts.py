@@ -24,6 +24,7 @@ from omnigraph.schema.catalog import (
     Range,
     property_column,
 )
+from omnigraph.schema.types import FLOATS, PropertyType, ScalarType
 
 Thing: TypeAlias = tuple[str, ...]
 """`("type", id)`, `("property", type id, id)` or `("interface", name)`."""
@@ -71,7 +72,7 @@ def _type_facts(type_: GraphType, node_ids: Mapping[str, str]) -> Iterator[tuple
         yield ("card",), type_.card
         return
     for range_ in type_.ranges:
-        yield ("range", by_name[range_.property]), (range_.low, range_.high)
+        yield ("range", by_name[range_.property]), (_number(range_.low), _number(range_.high))
     for check in type_.checks:
         yield ("check", by_name[check.property], check.pattern), True
     for interface in type_.implements:
@@ -84,7 +85,7 @@ def _property_facts(property_: Property, type_: GraphType) -> Iterator[tuple[tup
     yield ("type",), property_.type
     yield ("nullable",), property_.nullable
     yield ("index",), property_.indexed
-    yield ("default",), (property_.has_default, property_.default)
+    yield ("default",), (property_.has_default, _number(property_.default))
     embed = property_.embed
     yield ("embed",), (type_.by_name[embed.source].id, embed.model) if embed else None
     yield from _annotations(property_.annotations)
@@ -93,6 +94,17 @@ def _property_facts(property_: Property, type_: GraphType) -> Iterator[tuple[tup
 def _annotations(annotations: tuple[Annotation, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
     for name in dict.fromkeys(annotation.name for annotation in annotations):
         yield ("annotation", name), tuple(a for a in annotations if a.name == name)
+
+
+def _number(value: Any) -> Any:
+    """A whole number as one, also where a property of floats has it: a wider type is no other bound."""
+    return int(value) if isinstance(value, float) and value.is_integer() and str(value) != "-0.0" else value
+
+
+def _of_type(value: Any, type_: PropertyType) -> Any:
+    """A number as the compiler writes it for a property of this type."""
+    is_float = isinstance(type_, ScalarType) and type_.scalar in FLOATS
+    return float(value) if is_float and isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def catalog_of(facts: Facts, next_id: int) -> Catalog:
@@ -141,7 +153,9 @@ def _type(
         said["name",],
         type_id,
         properties,
-        ranges=tuple(Range(by_id[one], *said["range", one]) for one in ranges),
+        ranges=tuple(
+            Range(by_id[one], *(_of_type(end, own[one]["type",]) for end in said["range", one])) for one in ranges
+        ),
         checks=tuple(Check(by_id[one], pattern) for one, pattern in checks),
         implements=tuple(sorted(about[1] for about in said if about[:1] == ("implements",))),
         **shared,
@@ -157,7 +171,7 @@ def _property(property_id: str, said: Mapping[tuple[Any, ...], Any], names: Mapp
         said["type",],
         said["nullable",],
         said["index",],
-        default,
+        _of_type(default, said["type",]),
         has_default,
         EmbedSpec(names[embed[0]], embed[1]) if embed else None,
         _kept(said),

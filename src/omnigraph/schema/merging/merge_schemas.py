@@ -170,11 +170,11 @@ def _compiled(catalog: Catalog, target: tuple[str, Catalog]) -> MergedSchema:
 
 
 class _Names:
-    """Words for clashes: what things are called, on the target if it has them."""
+    """Words for clashes: what things are called, in the base if they were there."""
 
     def __init__(self, base: Facts, source: Facts, target: Facts) -> None:
         self._base, self._source, self._target = base, source, target
-        self._all: dict[Fact, Any] = {**base, **source, **target}
+        self._all: dict[Fact, Any] = {**source, **target, **base}
 
     def collision(self, fact: Fact, theirs: Any, ours: Any) -> SchemaClash:
         """Words for a fact that both sides say differently, or for a drop of what the other side changed."""
@@ -209,7 +209,8 @@ class _Names:
             place = (kind, name.lower() if kind == "edge" else name) if thing[0] == "type" else (thing[1], name.lower())
             first = seen.setdefault(place, thing)
             if first != thing:
-                message = f"both sides have their own {self._title(thing)}: rename or drop one of the two"
+                owner = "" if thing[0] == "type" else f"{self._all[('type', thing[1]), ('name',)]}."
+                message = f"both sides have their own `{owner}{name}`: rename or drop one of the two"
                 yield SchemaClash(self._key(thing), message)
 
     def _key(self, thing: Thing) -> str:

@@ -140,6 +140,13 @@ def plan(
     """The steps that lead from the accepted catalog to the desired one. `allow_data_loss` makes every drop hard."""
     if not _continues(desired, accepted):
         raise BadRequest("the desired schema was not compiled against the accepted one; their ids do not match")
+    return plan_by_ids(accepted, desired, facts=facts, allow_data_loss=allow_data_loss)
+
+
+def plan_by_ids(
+    accepted: Catalog, desired: Catalog, *, facts: DataFacts | None = None, allow_data_loss: bool = False
+) -> MigrationPlan:
+    """The steps between two catalogs of one graph, of which neither need have been compiled against the other."""
     planner = _Planner(accepted, desired, facts or DataFacts(), allow_data_loss)
     return MigrationPlan(tuple(sorted(planner.steps(), key=_order)), allow_data_loss)
 

@@ -36,11 +36,11 @@ def data_facts(store: GraphStore, snapshot: Snapshot, accepted: Catalog, desired
             if property_.nullable and not new.nullable:
                 nulls[property_.id] = store.tables.count(pinned(pin), empty)
             if widens(property_.type, new.type) is False:
-                inexact[property_.id] = _inexact(store, pinned(pin), property_.column)
+                inexact[property_.id] = inexact_values(store, pinned(pin), property_.column)
     return DataFacts(rows, values, nulls, inexact)
 
 
-def _inexact(store: GraphStore, table: TableVersion, column: str) -> int:
+def inexact_values(store: GraphStore, table: TableVersion, column: str) -> int:
     """How many whole numbers of a column no 64-bit float holds."""
     count = 0
     for batch in store.tables.scan(table, columns=[column]):
