@@ -23,6 +23,7 @@ def main() -> int:
     parser.add_argument("--store", default=None, help="s3://bucket/prefix; a local directory by default")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--trouble", type=float, default=0.01, help="share of S3 answers that are dropped or delayed")
+    parser.add_argument("--report", type=Path, default=None, help="a file that has the report so far after each round")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
     os.environ.setdefault("OMNIGRAPH_LEASE_SECONDS", "2s")
@@ -41,13 +42,17 @@ def main() -> int:
         stage = Stage(place / "stage") if not options.store else None
         started = time.monotonic()
         number = 0
+        told = "the time was up before the first round"
         while time.monotonic() - started < options.minutes * 60:
             campaign.round(number)
             if stage is not None:
                 _schedules(stage, campaign, options.seed * 1_000_000 + number * 2)
             number += 1
-        extra = {"dropped answers": proxy.dropped, "delayed answers": proxy.delayed} if proxy else {}
-        print(report(campaign, (time.monotonic() - started) / 60, extra))
+            extra = {"dropped answers": proxy.dropped, "delayed answers": proxy.delayed} if proxy else {}
+            told = report(campaign, (time.monotonic() - started) / 60, extra)
+            if options.report is not None:
+                options.report.write_text(told)
+        print(told)
     return 1 if campaign.broken else 0
 
 

@@ -76,6 +76,8 @@ class Options:
     ways: tuple[str, ...] = WAYS
     spark_per_state: int = 0
     until: float = float("inf")
+    every_way: bool = True
+    """Whether each query is asked in all ways, or in one of them after the other."""
 
 
 def hunt(seed: int, options: Options, coverage: Coverage) -> Iterator[Found]:
@@ -97,7 +99,8 @@ def hunt(seed: int, options: Options, coverage: Coverage) -> Iterator[Found]:
                     continue
                 query, expected = asked
                 spark = ("spark",) if at < options.spark_per_state else ()
-                yield from differing(seed, number, world, product, query, expected, (*options.ways, *spark), coverage)
+                ways = options.ways if options.every_way else (options.ways[number % len(options.ways)],)
+                yield from differing(seed, number, world, product, query, expected, (*ways, *spark), coverage)
 
 
 def ask(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.differential import tree
@@ -157,16 +157,19 @@ class QueryMaker:
     def parameter(self, value: Any, type_: str) -> tree.Param:
         """A parameter with that value; now and then an optional one without a value."""
         declared = "String" if type_ == "enum" else type_
-        optional = self.chance(0.2)
+        optional, given, default = self.chance(0.2), True, ()
         if optional and self.chance(0.15):
             value, given = None, self.chance(0.5)
-        else:
-            given = True
+        elif item_of(declared) is None and declared != "Vector" and self.chance(0.15):
+            given = self.chance(0.3)
+            default = (self.rng.choice(values_of(declared)) if given else value,)
+            self.used["parameter with a default"] += 1
+        made = tree.Parameter("", declared, value, optional, given, default)
         for each in self.parameters:
-            if (each.type, each.value, each.optional, each.given) == (declared, value, optional, given):
+            if replace(each, name="") == made and type(each.value) is type(value):
                 return tree.Param(each.name, declared)
         name = f"p{len(self.parameters)}"
-        self.parameters.append(tree.Parameter(name, declared, value, optional, given))
+        self.parameters.append(replace(made, name=name))
         self.used[f"parameter {declared}"] += 1
         return tree.Param(name, declared)
 
@@ -242,6 +245,8 @@ class QueryMaker:
         made: list[tree.Clause] = []
         if not inside:
             made.append(self.bind(scope))
+        elif self.chance(0.4) and (narrowed := self.make("narrowing", scope)) is not None:
+            made.append(narrowed)
         for _ in range(rng.choice((0, 1, 1, 1, 2, 2, 3)) if not inside else rng.choice((0, 1, 1, 1, 1, 1, 2, 2, 2))):
             hop = self.hop(scope)
             if hop is not None:

@@ -134,7 +134,7 @@ class MutationMaker(QueryMaker):
             prop = self.prop(there, of=lambda each: each.type in SINGLE)
             if prop is None:
                 ids = [*self.tables[kind]]
-                return Compare("=", tree.Bare("id", "String"), tree.Literal(self.rng.choice(ids), "String"))
+                return Compare("=", tree.Bare("id", "String", own=True), tree.Literal(self.rng.choice(ids), "String"))
             bare = tree.Bare(prop.name, prop.type)
             if self.chance(0.2):
                 tests.append(IsNull(bare, self.chance(0.5)))

@@ -98,6 +98,11 @@ def statement(query: tree.Query, schema: Schema) -> str:
     for stage in query.stages:
         base = next_stage(base, stage, ctx)
     base, ties = prepared(base, query.columns, [each.expr for each in query.order], query.having, query.distinct, ctx)
+    for key in query.order:
+        if getattr(key.expr, "over_rows", False):
+            ref = ctx.fresh("place")
+            base = f"SELECT *, {expression(key.expr, ctx)} AS {ref} FROM ({base}) AS {ctx.fresh('rows')}"
+            ctx.computed.append((key.expr, ref))
     text = f"SELECT {', '.join(expression(each.expr, ctx) for each in query.columns)} FROM ({base}) AS matched"
     ranked = [f"{expression(e.expr, ctx)} IS NOT NULL" for e in query.order if getattr(e.expr, "ranking", False)]
     having = [expression(query.having, ctx)] if query.having is not None else []
@@ -183,7 +188,7 @@ def sort_key(key: tree.OrderKey, ctx: Context) -> str:
     text = expression(key.expr, ctx)
     if ":" in key.expr.type:
         text = f'{text}."@id"'
-    down = key.direction == "desc"
+    down = key.direction == "desc" or getattr(key.expr, "best_first", "") == "DESC"
     nulls = key.nulls or ("last" if down else "first")
     return f"{text} {'DESC' if down else 'ASC'} NULLS {nulls.upper()}"
 

@@ -128,9 +128,16 @@ def _order(keys: tuple[tree.OrderKey, ...]) -> str:
     return f" order {{ {', '.join(map(one, keys))} }}" if keys else ""
 
 
+def declared(parameter: tree.Parameter) -> str:
+    """A parameter as the head of a query has it."""
+    default = f" = {literal(parameter.default[0])}" if parameter.default else ""
+    type_ = "Vector(2)" if parameter.type == "Vector" else parameter.type
+    return f"${parameter.name}: {type_}{'?' if parameter.optional else ''}{default}"
+
+
 def query(read: tree.Query, name: str = "q") -> str:
     """A whole read."""
-    header = ", ".join(f"${each.name}: {each.type}{'?' if each.optional else ''}" for each in read.parameters)
+    header = ", ".join(map(declared, read.parameters))
     text = f"query {name}({header}) {{\nmatch {block(read.clauses)}\n"
     for stage in read.stages:
         text += f"with {{ {_columns(stage.columns)} }}"
@@ -144,6 +151,11 @@ def query(read: tree.Query, name: str = "q") -> str:
     text += f"\noffset {written(read.offset)}" if read.offset is not None else ""
     text += f"\nlimit {written(read.limit)}" if read.limit is not None else ""
     return text + "\n}"
+
+
+def deletion(kind: str, id_: str) -> str:
+    """A mutation that deletes one row by its own id, whatever its properties are called."""
+    return f"query d() {{ delete {kind.split(':')[1]} where @id = {literal(id_)} }}"
 
 
 def json_value(value: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import omnigraph as og
 from omnigraph.config import override
 from tests.differential import tree
-from tests.differential.printing import arguments, literal, query
+from tests.differential.printing import arguments, deletion, query
 from tests.differential.rows import Branch, Compact, Delete, Index, Load, Step, World
 
 WAYS = ("csr", "indexed")
@@ -50,8 +50,7 @@ class Product:
                     records = [row.record(self.schema) for row in rows]
                     self.graph.load(records, mode="merge", branch=self.branch, engine="local")
             case Delete(kind, id_):
-                name = kind.split(":")[1]
-                self.graph.mutate(f"query d() {{ delete {name} where id = {literal(id_)} }}", branch=self.branch)
+                self.graph.mutate(deletion(kind, id_), branch=self.branch)
             case Index():
                 self.graph.ensure_indices(self.branch)
             case Compact():

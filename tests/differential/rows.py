@@ -25,10 +25,14 @@ class Row:
         type_ = schema.find(self.kind)
         data = {name: json_value(value) for name, value in self.values}
         if isinstance(type_, NodeType):
-            return {"type": type_.name, "data": data if type_.key else {"id": self.id, **data}}
-        assert isinstance(type_, EdgeType)
-        ends = {"edge": type_.name, "from": self.src, "to": self.dst}
-        return {**ends, "data": data if type_.keyed else {"id": self.id, **data}}
+            own = {"type": type_.name}
+        else:
+            assert isinstance(type_, EdgeType)
+            own = {"edge": type_.name, "from": self.src, "to": self.dst}
+        if type_.key if isinstance(type_, NodeType) else type_.keyed:
+            return {**own, "data": data}
+        # A property may be called `id`; then the row's own stands beside the data.
+        return {**own, "id": self.id, "data": data} if "id" in data else {**own, "data": {"id": self.id, **data}}
 
 
 @dataclass(frozen=True)

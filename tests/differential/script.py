@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.differential.hunt import Found
-from tests.differential.printing import arguments, literal, query
+from tests.differential.printing import arguments, deletion, query
 from tests.differential.rows import Branch, Compact, Delete, Index, Load
 
 
@@ -27,8 +27,7 @@ def script(found: Found) -> str:
                 records = "".join(f"        {row.record(found.world.schema)!r},\n" for row in rows)
                 lines.append(f"g.load(\n    [\n{records}    ],\n    mode='merge', branch={branch!r},\n)")
             case Delete(kind, id_):
-                text = f"query d() {{ delete {kind.split(':')[1]} where id = {literal(id_)} }}"
-                lines.append(f"g.mutate({text!r}, branch={branch!r})")
+                lines.append(f"g.mutate({deletion(kind, id_)!r}, branch={branch!r})")
             case Index():
                 lines.append(f"g.ensure_indices({branch!r})")
             case Compact():

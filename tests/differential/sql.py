@@ -144,12 +144,12 @@ def _(node: tree.Param, ctx: Context) -> str:
 
 @meaning.register
 def _(node: tree.Prop, ctx: Context) -> str:
-    return f"{ctx.variables[node.var].ref}.{quoted(_own_name(node.name))}"
+    return f"{ctx.variables[node.var].ref}.{quoted(node.name)}"
 
 
 @meaning.register
 def _(node: tree.Bare, ctx: Context) -> str:
-    return f"{ctx.row}.{quoted(_own_name(node.name))}"
+    return f"{ctx.row}.{quoted(OWN[node.name] if node.own else node.name)}"
 
 
 @meaning.register
@@ -169,9 +169,8 @@ def _(node: tree.Alias, ctx: Context) -> str:
     return ctx.values[node.name]
 
 
-def _own_name(name: str) -> str:
-    """The entity's own columns carry an `@`, whichever way the query writes them."""
-    return {"id": "@id", "from": "@src", "to": "@dst"}.get(name, name)
+OWN = {"id": "@id", "from": "@src", "to": "@dst"}
+"""The entity's own columns carry an `@`, whichever way the query writes them."""
 
 
 def compared(operator: str, left: str, left_type: str, right: str, right_type: str) -> str:
@@ -248,7 +247,12 @@ def binds(clause: Any, parts: Parts) -> None:
 
 @binds.register
 def _(clause: tree.Bind, parts: Parts) -> None:
-    parts.bind(clause.var, clause.kind)
+    from tests.differential.constructs.narrowing import narrow, narrows
+
+    if narrows(clause, parts):
+        narrow(clause, parts)
+    else:
+        parts.bind(clause.var, clause.kind)
 
 
 @binds.register

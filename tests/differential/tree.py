@@ -51,6 +51,8 @@ class Bare(Expr):
 
     name: str
     type: str
+    own: bool = False
+    """Whether the row's own `id`, `from` or `to` is meant."""
 
 
 @dataclass(frozen=True)
@@ -153,13 +155,17 @@ class OrderKey:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A declared parameter with the value that it is given; `given` is False for an optional one left out."""
+    """A declared parameter with the value that it has; `given` is False for one that is left out.
+
+    `default` holds the literal that is written behind it, or nothing.
+    """
 
     name: str
     type: str
     value: Any
     optional: bool = False
     given: bool = True
+    default: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)

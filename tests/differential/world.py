@@ -17,7 +17,22 @@ from tests.differential.types import EdgeType, Interface, NodeType, Property, Sc
 NODE_NAMES = ("Person", "Team", "Doc")
 EDGE_NAMES = ("Knows", "MemberOf", "Likes", "PartOf")
 # Some are words of the language; all may stand where a property may.
-PROPERTY_NAMES = ("age", "size", "note", "count", "order", "day", "tags", "flag", "type", "level", "at")
+PROPERTY_NAMES = (
+    "age",
+    "size",
+    "note",
+    "count",
+    "order",
+    "day",
+    "tags",
+    "flag",
+    "type",
+    "level",
+    "at",
+    "id",
+    "src",
+    "dst",
+)
 IDS = ("a", "B", "b", "é", "z", "10", "9", "ab", "\U0001d11e", "\uffff")
 CHOICES = ("high", "low", "mid")
 UTC = datetime.UTC

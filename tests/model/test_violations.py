@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import BadRequest, ValidationFailed
-from omnigraph.graph import _read_match
+from omnigraph.handle.writes import read_match
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, create_store
 from omnigraph.write.load.load import load
@@ -129,14 +129,14 @@ def test_writes_are_taken_or_refused_as_the_model_says(tmp_path: Path, seed: int
                 expected, after, affected = MODEL.mutate(both.graph, [_plain_where(s) for s in statements])
             except Disagree:
                 with pytest.raises(BadRequest, match="two bindings of the match"):
-                    mutate(store, text, params=params, read=_read_match)
+                    mutate(store, text, params=params, read=read_match)
                 both.disagreed += 1
                 continue
             result = both.write(
                 what,
                 expected,
                 after,
-                lambda text=text, params=params: mutate(store, text, params=params, read=_read_match),
+                lambda text=text, params=params: mutate(store, text, params=params, read=read_match),
             )
             if result is not None:
                 assert (result.affected_nodes, result.affected_edges) == affected, what

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 from collections import defaultdict
 from dataclasses import dataclass
@@ -22,31 +23,24 @@ class Recording:
 
     def __init__(self, path: Path) -> None:
         self._by_line: dict[tuple[str, int], set[Told]] = defaultdict(set)
-        self._by_module: dict[str, set[Told]] = defaultdict(set)
         for text in path.read_text(encoding="utf-8").splitlines():
             line = json.loads(text)
             told = Told(line["test"], line["seconds"])
             for module, numbers in line["lines"].items():
-                self._by_module[module].add(told)
                 for number in numbers:
                     self._by_line[module, number].add(told)
 
-    def stages(self, module: Path, source: str, line: int, first: float, most: float) -> list[list[str]]:
-        """Tests for a change at a line: as many as take `first` seconds together, then the rest up to `most`."""
-        lines = lines_of_statement(source, line)
-        found = (
-            self._by_module[str(module)]
-            if lines is None
-            else {told for number in lines for told in self._by_line[str(module), number]}
-        )
-        stages: list[list[str]] = [[], []]
-        spent = 0.0
+    def tests(self, module: Path, source: str, line: int, seconds: float) -> list[str]:
+        """The tests that run a line, quickest first, as many as take so long together."""
+        lines = lines_of_statement(source, line) or range(0)
+        found = {told for number in lines for told in self._by_line[str(module), number]}
+        chosen, spent = [], 0.0
         for told in sorted(found, key=lambda told: (told.seconds, told.test)):
             spent += told.seconds
-            if spent > most and stages[0]:
+            if spent > seconds and chosen:
                 break
-            stages[0 if spent <= first or not stages[0] else 1].append(told.test)
-        return [stage for stage in stages if stage]
+            chosen.append(told.test)
+        return chosen
 
 
 def lines_of_statement(source: str, line: int) -> range | None:
@@ -54,14 +48,29 @@ def lines_of_statement(source: str, line: int) -> range | None:
 
     What stands outside of functions runs at the import, before any test is watched.
     """
-    inside = False
-    found: range | None = None
+    around = [each for each in _statements(source) if each.first <= line <= each.last]
+    if not any(each.is_function and each.first != line for each in around):
+        return None
+    return min((each.own for each in around if line in each.own), key=len, default=None)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Where a statement begins and ends, and the lines that are not those of statements inside it."""
+
+    first: int
+    last: int
+    own: range
+    is_function: bool
+
+
+@functools.lru_cache(maxsize=4)
+def _statements(source: str) -> list[Statement]:
+    found = []
     for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, ast.stmt) or not node.lineno <= line <= (node.end_lineno or 0):
-            continue
-        inside = inside or (isinstance(node, ast.FunctionDef) and node.lineno != line)
-        body = getattr(node, "body", None)
-        lines = range(node.lineno, body[0].lineno if body else (node.end_lineno or 0) + 1)
-        if line in lines and (found is None or len(lines) <= len(found)):
-            found = lines
-    return found if inside else None
+        if isinstance(node, ast.stmt):
+            last = node.end_lineno or node.lineno
+            body = getattr(node, "body", None)
+            own = range(node.lineno, body[0].lineno if body else last + 1)
+            found.append(Statement(node.lineno, last, own, isinstance(node, ast.FunctionDef)))
+    return found

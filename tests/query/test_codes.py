@@ -170,6 +170,12 @@ CASES: list[tuple[str, str, str, str | None]] = [
     ),
     (
         "T6",
+        "query q { match { $p: Person } with { $p.age as a } match { $q: Person } return { $q, ⟦$p⟧.name, a } }",
+        "`$p` is not known behind a `with` that does not list it",
+        "pass it on: `with { $p, … }`",
+    ),
+    (
+        "T6",
         "query q { delete Person where ⟦$p⟧.age > 3 }",
         "`$p` is not bound: there is no match block before the statements",
         "write `age` for the property of the row",
@@ -778,8 +784,8 @@ CASES: list[tuple[str, str, str, str | None]] = [
     (
         "T6",
         "query q { match { $p knows $f } with { $p } match { $p knows $g } return { ⟦$f⟧ } }",
-        "`$f` is not bound in the match block",
-        None,
+        "`$f` is not known behind a `with` that does not list it",
+        "pass it on: `with { $f, … }`",
     ),
     (
         "T30",

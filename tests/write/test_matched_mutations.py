@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import BadRequest, KeyConflict, ValidationFailed
-from omnigraph.graph import Graph, _read_match, init
+from omnigraph.graph import Graph, init
+from omnigraph.handle.writes import read_match
 from omnigraph.ledger.store import open_store
 from omnigraph.write.mutate.mutate import mutate
 
@@ -265,7 +266,7 @@ def test_what_the_match_read_is_leaned_on(graph: Graph, tmp_path: Path):
     reads = []
 
     def read(*args: Any, **options: Any) -> Any:
-        found = _read_match(*args, **options)
+        found = read_match(*args, **options)
         if not reads:
             subprocess.run([sys.executable, "-c", script, str(tmp_path / "graph.omni")], check=True)
         reads.append(found.num_rows)

@@ -25,7 +25,8 @@ class Aggregate(tree.Expr):
     @property
     def rounded(self) -> int:
         """How many steps the result may be off."""
-        return 1 if self.function in ("avg", "median") else 8 if self.function == "stddev" else 0
+        exact = self.argument.type in INTEGERS
+        return 1 if self.function in ("avg", "median") and not exact else 8 if self.function == "stddev" else 0
 
     @property
     def type(self) -> str:  # type: ignore[override]
@@ -61,6 +62,8 @@ def _(node: Aggregate, ctx: Context) -> str:
             return f"CAST(sum({words}CAST({value} AS HUGEINT)) AS {sql_type})"
         case "avg" if whole:
             return f"exact_ratio(CAST(sum({words}CAST({value} AS HUGEINT)) AS HUGEINT), count({words}{value}))"
+        case "median" if whole:
+            return f"middle(list({words}CAST({value} AS HUGEINT)) FILTER ({value} IS NOT NULL))"
         case "collect":
             return collected(node, value, ctx)
     function = {"sum": "exact_sum", "avg": "exact_mean", "median": "exact_median", "stddev": "deviation"}[node.function]
@@ -92,6 +95,12 @@ def exact_mean(values: list[float]) -> float:
 def exact_ratio(total: int, count: int) -> float:
     """A quotient of integers, rounded once."""
     return float(Fraction(total) / count)
+
+
+@duck("middle", ["HUGEINT[]"], "DOUBLE")
+def middle(values: list[int]) -> float:
+    """The same for integers of any size."""
+    return float(statistics.median(map(Fraction, values)))
 
 
 @duck("exact_median", ["DOUBLE[]"], "DOUBLE")
@@ -126,7 +135,7 @@ def sum_numbers(q: QueryMaker, scope: Scope) -> tree.Expr | None:
 
 @makes("aggregate", 1.5)
 def mean_of_numbers(q: QueryMaker, scope: Scope) -> tree.Expr | None:
-    prop = q.prop(scope, of=lambda each: each.type in ("I32", "U32", "F32"))
+    prop = q.prop(scope, of=lambda each: each.type in NUMBERS)
     return None if prop is None else Aggregate("avg", prop)
 
 
@@ -150,5 +159,7 @@ def collect(q: QueryMaker, scope: Scope) -> tree.Expr | None:
 
 @makes("aggregate", 1)
 def median_or_deviation(q: QueryMaker, scope: Scope) -> tree.Expr | None:
-    prop = q.prop(scope, of=lambda each: each.type in NUMBERS and each.type not in ("I64", "U64"))
-    return None if prop is None else Aggregate(q.rng.choice(("median", "stddev")), prop)
+    prop = q.prop(scope, of=lambda each: each.type in NUMBERS)
+    if prop is None:
+        return None
+    return Aggregate("median" if prop.type in ("I64", "U64") else q.rng.choice(("median", "stddev")), prop)

@@ -119,22 +119,45 @@ def either_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:
 
 
 def reached_both_ways(q: QueryMaker, scope: Scope, scopes: list[Scope]) -> list[tuple[tree.Clause, ...]]:
-    """A traversal for each arm to a new variable of one name and type."""
+    """For each arm its own way to a new variable of one name and type: by an edge forth or back, or by its type."""
     known = [name for name in scope.named() if scope.variables[name].startswith("node:")]
-    starts = [
-        (name, edge) for name in known for edge in q.schema.edges if scope.variables[name] == f"node:{edge.source}"
-    ]
+    ways = [(start, edge, True) for start in known for edge in q.schema.edges if _is(scope, start, edge.source)]
+    ways += [(start, edge, False) for start in known for edge in q.schema.edges if _is(scope, start, edge.target)]
     name = q.fresh(scope)
-    if not starts or name.startswith("_"):
+    if not ways or name.startswith("_"):
         return [() for _ in scopes]
-    target = q.rng.choice(starts)[1].target
-    fitting = [each for each in starts if each[1].target == target]
+    kinds = [edge.target if forth else edge.source for _, edge, forth in ways]
+    kind = q.rng.choice(kinds)
+    fitting = [way for way, reached in zip(ways, kinds, strict=True) if reached == kind]
     made: list[tuple[tree.Clause, ...]] = []
     for inner in scopes:
-        start, edge = q.rng.choice(fitting)
-        inner.bind(name, f"node:{target}")
-        made.append((tree.Hop(start, edge.name, name),))
+        start, edge, forth = q.rng.choice(fitting)
+        inner.bind(name, f"node:{kind}")
+        ends = (start, name) if forth else (name, start)
+        loose = _tied_by_values(q, inner, name, start) if q.chance(0.2) else None
+        if loose is not None:
+            made.append(loose)
+            q.used["arm that binds by a type"] += 1
+        elif edge.source == edge.target and q.chance(0.3):
+            low = q.rng.choice((1, 1, 2))
+            made.append((tree.Hop(ends[0], edge.name, ends[1], low, low + 1, q.chance(0.3), bounded=True),))
+        else:
+            var = inner.bind(q.fresh(inner), f"edge:{edge.name}") if q.chance(0.25) else None
+            made.append((tree.Hop(*ends[:1], edge.name, ends[1], edge_var=var),))
     return made
+
+
+def _is(scope: Scope, name: str, type_: str) -> bool:
+    return scope.variables[name] == f"node:{type_}"
+
+
+def _tied_by_values(q: QueryMaker, inner: Scope, name: str, start: str) -> tuple[tree.Clause, ...] | None:
+    """A variable by its type, and a condition that ties it to one from outside."""
+    pair = Scope({each: inner.variables[each] for each in (name, start)}, {name: inner.variables[name]})
+    test = q.make("condition", pair)
+    if test is None or tree.mentioned(test) != {name, start}:
+        return None
+    return (tree.Bind(name, inner.variables[name]), tree.Where(test))
 
 
 def sound(arm: tuple[tree.Clause, ...], scope: Scope) -> bool:

@@ -77,6 +77,23 @@ def test_what_cannot_be_recovered_is_said_and_not_complained_of_for_ever(
         assert verify(opened).ok
 
 
+def test_commits_behind_a_gap_stay_behind_it(store: GraphStore) -> None:
+    """The old log knows the first commits, the manifest the last ones, and nobody those in between."""
+    early = {path.path: store.objects.get(path.path)[0] for path in store.objects.list(LOG)}
+    for number in range(12):
+        put_people(store, {f"late{number}": number})
+    cleanup(store, keep_versions=3, confirm=True, force=True)
+    missing(store)
+    for path, content_ in early.items():
+        store.objects.put(path, content_)
+    torn_manifest(store)
+    with open_store(store.uri) as opened:
+        main = opened.branch("main")
+        assert opened.commits.newest_of(main.incarnation) == opened.manifest.read(main).head.graph_commit_id
+        put_people(opened, {"next": 1})
+        assert verify(opened).ok
+
+
 def test_repair_finds_damage_deep_in_the_log(store: GraphStore) -> None:
     before = history(store)
     with pytest.MonkeyPatch.context() as patch:

@@ -49,7 +49,10 @@ def lost_head(store: GraphParts, branch: BranchRef, state: ManifestState) -> Los
     if state.head.incarnation == branch.incarnation and _is_later(store, state, newest):
         return None
     acknowledged = store.commits.get(newest)
-    return None if acknowledged is None else LostHead(branch, state.head, acknowledged)
+    if acknowledged is None or acknowledged.manifest_version < state.version:
+        # Versions only rise: what has an older one than the branch shows is no loss, wherever it stands in the log.
+        return None
+    return LostHead(branch, state.head, acknowledged)
 
 
 def refuse_lost_head(store: GraphParts, branch: BranchRef, state: ManifestState) -> None:

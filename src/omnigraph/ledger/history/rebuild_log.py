@@ -8,6 +8,7 @@ taken over too. The damaged log is set aside first. What is lost all the same is
 
 from __future__ import annotations
 
+import heapq
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +20,6 @@ from ulid import ULID
 from omnigraph.config import settings
 from omnigraph.errors import OmniGraphError
 from omnigraph.failpoints import declare, failpoint
-from omnigraph.ledger.history.dag import CommitGraph
 from omnigraph.ledger.history.log_rows import (
     ID,
     LOG,
@@ -113,10 +113,7 @@ def _rebuild(store: GraphParts) -> RebuiltLog:
     # The old log knows more files of a commit than its head row, which cannot hold the checksum of its own file.
     found = {**published, **{one: known for one, known in salvaged.items() if known[1] is not None}}
     found = {**salvaged, **found}
-    graph = CommitGraph()
-    for commit, *_ in found.values():
-        graph.add(commit)
-    ordered = sorted((commit for commit, *_ in found.values()), key=lambda c: _order(graph, c))
+    ordered = _in_order([commit for commit, *_ in found.values()])
     parents = {parent for c in ordered for parent in (c.parent_commit_id, c.merged_parent_commit_id) if parent}
     lost = tuple(sorted(parents - found.keys()))
     failpoint("rebuild_log.read")
@@ -140,9 +137,27 @@ def _rebuild(store: GraphParts) -> RebuiltLog:
     return done
 
 
-def _order(graph: CommitGraph, commit: GraphCommit) -> tuple[int, int, str]:
-    """Parents first, and as they came otherwise."""
-    return graph.generation(commit.graph_commit_id), commit.created_at, commit.graph_commit_id
+def _in_order(commits: list[GraphCommit]) -> list[GraphCommit]:
+    """Parents first, and as they came otherwise: what lies behind a gap in the history stays behind it."""
+    by_id = {commit.graph_commit_id: commit for commit in commits}
+    children: dict[str, list[GraphCommit]] = {}
+    awaited: dict[str, int] = {}
+    for commit in commits:
+        known = {p for p in (commit.parent_commit_id, commit.merged_parent_commit_id) if p is not None and p in by_id}
+        awaited[commit.graph_commit_id] = len(known)
+        for parent in known:
+            children.setdefault(parent, []).append(commit)
+    ready = [(c.created_at, c.graph_commit_id) for c in commits if not awaited[c.graph_commit_id]]
+    heapq.heapify(ready)
+    ordered: list[GraphCommit] = []
+    while ready:
+        _, commit_id = heapq.heappop(ready)
+        ordered.append(by_id[commit_id])
+        for child in children.get(commit_id, ()):
+            awaited[child.graph_commit_id] -= 1
+            if not awaited[child.graph_commit_id]:
+                heapq.heappush(ready, (child.created_at, child.graph_commit_id))
+    return ordered
 
 
 def _published(store: GraphParts) -> Iterator[tuple[str, Known]]:

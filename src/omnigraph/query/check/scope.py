@@ -82,11 +82,13 @@ class Scope:
     problems: Problems
     variables: dict[str, Bound] = field(default_factory=dict)
     columns: dict[str, ir.ColumnRef] = field(default_factory=dict)
+    left_behind: frozenset[str] = frozenset()
+    """Variables of earlier stages that a `with` did not list."""
 
     def inner(self) -> Scope:
         """A scope for a block inside this one: it sees all that is bound here, and may know more of it."""
         variables = {name: replace(bound) for name, bound in self.variables.items()}
-        return Scope(self.catalog, self.parameters, self.problems, variables, self.columns)
+        return Scope(self.catalog, self.parameters, self.problems, variables, self.columns, self.left_behind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,7 @@ from omnigraph.query.ir.search import (
     Rrf,
     TextMatch,
     TextPredicate,
+    searched_column,
 )
 
 __all__ = [
@@ -165,5 +166,6 @@ __all__ = [
     "Unit",
     "Update",
     "Variable",
+    "searched_column",
     "walk",
 ]

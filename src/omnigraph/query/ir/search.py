@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from omnigraph.schema.catalog import property_column
+
 if TYPE_CHECKING:
     from omnigraph.query.ir.expressions import Expr
 
@@ -75,3 +77,8 @@ class Rrf:
 
 
 Ranking = Nearest | Bm25 | Rrf
+
+
+def searched_column(search: TextMatch | Nearest | Bm25) -> str:
+    """The column of the type's table that a search looks at: a property may be called `id`, `src` or `dst`."""
+    return property_column(search.property)

@@ -170,7 +170,8 @@ def _next_scope(result: CheckedResult, scope: Scope) -> Scope:
     }
     order = [column.name for column in result.columns]
     listed = dict(sorted(variables.items(), key=lambda item: order.index(item[0])))
-    return Scope(scope.catalog, scope.parameters, scope.problems, listed, columns)
+    left = scope.left_behind | (scope.variables.keys() - listed.keys())
+    return Scope(scope.catalog, scope.parameters, scope.problems, listed, columns, left)
 
 
 def _reads(blocks: Sequence[Block], variables: dict[str, ir.Variable]) -> tuple[str, ...]:

@@ -114,8 +114,8 @@ def _dense_key(run: Run, frame: Frame, expr: ir.Expr) -> _DenseKey | None:
     space = run.entities(tables)
     if not isinstance(space, SortedSpace | EdgeRowSpace) or space.size() > frame.length or int(codes.min()) < 0:
         return None
-    key = (run.reader.state(tables[0]), expr.name)
-    encoded = run.caches.codes.get(key, lambda: _encoded(space.columns(np.arange(space.size()), [expr.name])[0]))
+    key = (run.reader.state(tables[0]), expr.column)
+    encoded = run.caches.codes.get(key, lambda: _encoded(space.columns(np.arange(space.size()), [expr.column])[0]))
     if encoded is None:
         return None
     return _DenseKey(encoded.numbers[codes], len(encoded.values), encoded.values)

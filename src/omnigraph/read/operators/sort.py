@@ -44,7 +44,7 @@ def key_codes(run: Run, frame: Frame, key: ir.SortKey) -> Codes:
         case ir.Entity(var=var):
             codes = run.order(run.variables[var], frame.bindings[var])
             missing = frame.bindings[var] < 0
-        case ir.Prop(var=var, name=name) if _is_id(run, var, name):
+        case ir.Prop(var=var) as prop if _is_id(run, prop):
             # The property is the id: its order is known without reading it.
             codes = run.order(run.variables[var], frame.bindings[var])
             missing = frame.bindings[var] < 0
@@ -64,7 +64,7 @@ def key_codes(run: Run, frame: Frame, key: ir.SortKey) -> Codes:
     return ranks
 
 
-def _is_id(run: Run, var: str, name: str) -> bool:
+def _is_id(run: Run, prop: ir.Prop) -> bool:
     """Whether a property of a variable is the id itself."""
-    tables = run.variables[var]
-    return len(tables) == 1 and name in ("id", id_property(run.catalog, tables[0]))
+    tables = run.variables[prop.var]
+    return len(tables) == 1 and prop.column in ("id", id_property(run.catalog, tables[0]))

@@ -96,7 +96,7 @@ class Run:
         type_ = self.catalog.table(table_key)
         assert type_ is not None
         if isinstance(leaf, ir.TextMatch):
-            return leaf.property in type_.by_column
+            return ir.searched_column(leaf) in type_.by_column
         found = type_.by_column.get(leaf.column)
         return leaf.column in OWN_COLUMNS if found is None else found.type == leaf.type
 

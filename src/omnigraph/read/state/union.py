@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.read.codes.arrays import Codes, combined
 from omnigraph.read.codes.ids import text_ranks
@@ -96,5 +97,9 @@ def over_present(codes: Codes, fetch: Fetch) -> list[pa.Array]:
     missing = codes < 0
     if not missing.any():
         return fetch(codes)
-    places = pa.array(np.cumsum(~missing) - 1, mask=missing)
-    return [values.take(places) for values in fetch(codes[~missing])]
+    if missing.all():
+        return [pa.nulls(len(codes), values.type) for values in fetch(codes[:0])]
+    # Some entity stands in for none, and its values are taken out again: cheaper than closing gaps and opening them.
+    asked = np.where(missing, codes.max(), codes)
+    gaps = pa.array(missing)
+    return [pc.if_else(gaps, pa.scalar(None, values.type), combined(values)) for values in fetch(asked)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from omnigraph.diagnostics import Span, did_you_mean
@@ -189,12 +190,20 @@ class ExpressionChecker:
         if name in self.scope.variables:
             return self._entity(variable, self.scope.variables[name])
         if self.place in RESULT_PLACES:
-            hint = suggest_variable(name, [*self.scope.variables, *self.scope.parameters])
-            self.problem(codes.UNBOUND_VARIABLE, f"`${name}` is not bound in the match block", variable.span, hint)
+            self._unbound(variable, [*self.scope.variables, *self.scope.parameters])
         else:
             hint = suggest_variable(name, self.scope.parameters) or f"declare it: `query …(${name}: String)`"
             self.problem(codes.UNDECLARED_PARAMETER, f"parameter `${name}` is not declared", variable.span, hint)
         return None
+
+    def _unbound(self, variable: syntax.Variable, known: Sequence[str]) -> None:
+        name = variable.name
+        if name in self.scope.left_behind:
+            message = f"`${name}` is not known behind a `with` that does not list it"
+            self.problem(codes.UNBOUND_VARIABLE, message, variable.span, f"pass it on: `with {{ ${name}, … }}`")
+            return
+        hint = suggest_variable(name, known)
+        self.problem(codes.UNBOUND_VARIABLE, f"`${name}` is not bound in the match block", variable.span, hint)
 
     def _entity(self, variable: syntax.Variable, bound: Bound) -> ir.Expr | None:
         name = variable.name
@@ -242,17 +251,15 @@ class ExpressionChecker:
         name = expression.variable.name
         bound = self.scope.variables.get(name)
         if bound is None:
-            hint = suggest_variable(name, self.scope.variables)
             if name == "_":
                 message = "the anonymous variable `$_` has no properties: every use of it is another one"
-                hint = "give the variable a name"
+                self.problem(codes.UNBOUND_VARIABLE, message, expression.variable.span, "give the variable a name")
             else:
-                message = f"`${name}` is not bound in the match block"
-            self.problem(codes.UNBOUND_VARIABLE, message, expression.variable.span, hint)
+                self._unbound(expression.variable, list(self.scope.variables))
             return None
         if bound.is_path:
-            hint = f"look into it with `hops(${name})`, `nodes(${name})` or `edges(${name})`"
-            self.problem(codes.PATH_USE, f"`${name}` is a path and has no properties", expression.span, hint)
+            parts = f"look into it with `hops(${name})`, `nodes(${name})` or `edges(${name})`"
+            self.problem(codes.PATH_USE, f"`${name}` is a path and has no properties", expression.span, parts)
             return None
         if bound.table_key is None or bound.tables is None:
             return None

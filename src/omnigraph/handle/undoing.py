@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.choices import Engine, Granularity, Strategy, Target
 from omnigraph.engines import row_placement
-from omnigraph.graph_maintenance import Maintenance
+from omnigraph.handle.held import Held
 from omnigraph.policy.actions import Action
 
 if TYPE_CHECKING:
     from omnigraph.merge.undo.undo_result import UndoResult
 
 
-class Undoing(Maintenance):
+class Undoing(Held):
     """Undo on an open graph; `Graph` does it."""
 
     def revert(

@@ -8,36 +8,20 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.choices import Engine
 from omnigraph.engines import maintenance_workers
 from omnigraph.errors import BadRequest
+from omnigraph.handle.held import Held
 from omnigraph.policy.actions import Action
 
 if TYPE_CHECKING:
-    from omnigraph.ledger.store import GraphStore
     from omnigraph.maintain.cleanup import CleanupResult
     from omnigraph.maintain.optimize.optimize import MaintenanceResult
+    from omnigraph.maintain.relocate import RelocateReport
     from omnigraph.maintain.repair import RepairReport
     from omnigraph.maintain.tags import Tags
     from omnigraph.maintain.verify import VerifyReport
-    from omnigraph.policy.decide_access import Policy
 
 
-class Maintenance:
+class Maintenance(Held):
     """Maintenance of an open graph; `Graph` is one."""
-
-    if TYPE_CHECKING:
-
-        @property
-        def _store(self) -> GraphStore: ...
-
-    _branch: str
-    _actor: str | None
-    _policy: Policy | None
-
-    def _allow(
-        self, action: Action, actor: str | None, *, branch: str | None = None, target: str | None = None
-    ) -> None:
-        """`PolicyDenied` unless the policy of this handle, if it has one, allows it to this actor."""
-        if self._policy is not None:
-            self._policy.require(actor or self._actor, action, branch=branch, target=target)
 
     def ensure_indices(
         self, branch: str | None = None, *, engine: Engine = "auto", actor: str | None = None
@@ -133,6 +117,16 @@ class Maintenance:
 
         self._allow(Action.ADMIN, actor)
         return verify(self._store, deep=deep)
+
+    def relocate(self, *, confirm: bool = False, actor: str | None = None) -> RelocateReport:
+        """Make every version of a moved graph name the place where it lies now; without `confirm`, only count them.
+
+        A moved graph works without. Afterwards comparing its older states is as quick as before it was moved.
+        """
+        from omnigraph.maintain.relocate import relocate
+
+        self._allow(Action.ADMIN, actor)
+        return relocate(self._store, confirm=confirm)
 
     @property
     def tags(self) -> Tags:
