@@ -3,6 +3,8 @@
 python -m benchmarks [SUITE ...] [--out FILE]
 
 `scale` and `search_scale` take minutes and gigabytes of disk: they run only when they are named.
+
+python -m benchmarks soak_writers [--minutes 10]   runs many writers for long and says whether all went well
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ ONLY_WHEN_NAMED = ("scale", "search_scale")
 
 def main() -> None:
     """Run the suites that were named."""
+    if sys.argv[1:2] == ["soak_writers"]:
+        importlib.import_module("benchmarks.soak_writers").main(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     parser.add_argument(
         "suites", nargs="*", choices=[*SUITES, *ONLY_WHEN_NAMED, []], help="which to run; all but scale by default"

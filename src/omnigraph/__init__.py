@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from omnigraph import aio, errors
+    from omnigraph.client.remote_graph import RemoteGraph, connect
     from omnigraph.errors import OmniGraphError
     from omnigraph.graph import Graph, copy, init, open
     from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot
@@ -39,10 +40,12 @@ __all__ = [
     "MergeResult",
     "MutationResult",
     "OmniGraphError",
+    "RemoteGraph",
     "Result",
     "Snapshot",
     "__version__",
     "aio",
+    "connect",
     "copy",
     "errors",
     "init",
@@ -60,8 +63,10 @@ _HOMES = {
     "MergeResult": "merge.merge",
     "MutationResult": "write.results",
     "OmniGraphError": "errors",
+    "RemoteGraph": "client.remote_graph",
     "Result": "read.result.result",
     "Snapshot": "ledger.values",
+    "connect": "client.remote_graph",
     "copy": "graph",
     "init": "graph",
     "open": "graph",

@@ -16,11 +16,15 @@ from contextlib import asynccontextmanager
 from functools import wraps
 from os import PathLike
 from types import TracebackType
-from typing import ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
 
 from omnigraph import graph as sync
 from omnigraph.choices import Target
 from omnigraph.graph import Graph
+
+if TYPE_CHECKING:
+    from omnigraph.client.remote_graph import RemoteGraph
+    from omnigraph.policy.decide_access import Policy
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,6 +40,13 @@ async def open(  # noqa: A001 - `og.aio.open` is how it reads
 ) -> AsyncGraph:
     """Open a graph, as `og.open` does."""
     return AsyncGraph(await asyncio.to_thread(sync.open, uri, read_only=read_only, branch=branch, actor=actor))
+
+
+async def connect(url: str, *, token: str | None = None, graph: str | None = None) -> AsyncRemoteGraph:
+    """A graph of a server, as `og.connect` gives it."""
+    from omnigraph.client.remote_graph import connect as connect_now
+
+    return AsyncRemoteGraph(connect_now(url, token=token, graph=graph))
 
 
 def _awaited(method: Callable[P, R]) -> Callable[P, Awaitable[R]]:
@@ -90,6 +101,7 @@ class AsyncGraph:
         self.diff = _awaited(graph.diff)
         self.changes = _awaited(graph.changes)
         self.ensure_indices = _awaited(graph.ensure_indices)
+        self.relocate = _awaited(graph.relocate)
         self.optimize = _awaited(graph.optimize)
         self.repair = _awaited(graph.repair)
         self.cleanup = _awaited(graph.cleanup)
@@ -105,6 +117,10 @@ class AsyncGraph:
     def tags(self) -> AsyncTags:
         """Names for commits: `create`, `list`, `delete`."""
         return AsyncTags(self.graph)
+
+    def under(self, policy: Policy | None) -> AsyncGraph:
+        """Another handle on the same opened graph, under another policy, as `Graph.under` gives it."""
+        return AsyncGraph(self.graph.under(policy))
 
     @asynccontextmanager
     async def branch(
@@ -123,6 +139,44 @@ class AsyncGraph:
 
     def __repr__(self) -> str:
         return repr(self.graph).replace("<Graph", "<AsyncGraph", 1)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class AsyncRemoteGraph:
+    """A RemoteGraph whose methods are awaited; `graph` is the RemoteGraph itself."""
+
+    def __init__(self, graph: RemoteGraph) -> None:
+        self.graph = graph
+        self.uri = graph.uri
+        self.query = _awaited(graph.query)
+        self.invoke = _awaited(graph.invoke)
+        self.stored_queries = _awaited(graph.stored_queries)
+        self.snapshot = _awaited(graph.snapshot)
+        self.entity = _awaited(graph.entity)
+        self.export = _awaited(graph.export)
+        self.mutate = _awaited(graph.mutate)
+        self.load = _awaited(graph.load)
+        self.schema_source = _awaited(graph.schema_source)
+        self.plan_schema = _awaited(graph.plan_schema)
+        self.apply_schema = _awaited(graph.apply_schema)
+        self.head = _awaited(graph.head)
+        self.commit = _awaited(graph.commit)
+        self.commit_changes = _awaited(graph.commit_changes)
+        self.log = _awaited(graph.log)
+        self.branch_list = _awaited(graph.branch_list)
+        self.branch_create = _awaited(graph.branch_create)
+        self.branch_delete = _awaited(graph.branch_delete)
+        self.merge = _awaited(graph.merge)
+        self.diff = _awaited(graph.diff)
+        self.changes = _awaited(graph.changes)
+        self.close = _awaited(graph.close)
 
     async def __aenter__(self) -> Self:
         return self

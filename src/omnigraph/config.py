@@ -94,6 +94,10 @@ class Settings:
     commit_log_tail_rows: int = _from_environment(256, "OMNIGRAPH_COMMIT_LOG_TAIL_ROWS", _whole)
     """The log's last fragment is rewritten until it has this many rows, so that 10 000 commits are 40 fragments."""
 
+    commit_log_delay: float = _from_environment(0.2, "OMNIGRAPH_COMMIT_LOG_DELAY", parse_duration)
+    """Seconds that a small write to `main` may be acknowledged before it is in the commit log, so that those which come
+    close together are logged together; 0 logs each before it is acknowledged. The commit itself is durable at once."""
+
     commit_log_prune_every: int = _from_environment(32, "OMNIGRAPH_COMMIT_LOG_PRUNE_EVERY", _whole)
     """Old versions of the commit log are removed each time this many have piled up."""
 
@@ -179,6 +183,23 @@ OTHER_VARIABLES: Final[Mapping[str, str]] = {
     "OMNIGRAPH_STORE": "The graph of a command that is given no URI, as `--store` would name it.",
     "OMNIGRAPH_ACTOR": "The actor that commits of the command line are recorded for, as `--as` would name it.",
     "OMNIGRAPH_POLICY": "The policy file that commands are under, as `--policy` would name it.",
+    "OMNIGRAPH_SERVER": "The server of a command that names no graph, as `--server` would name it.",
+    "OMNIGRAPH_PROFILE": "The profile of a command, as `--profile` would name it.",
+    "OMNIGRAPH_TOKEN_<SERVER>": "The token for a server of the configuration, its name in capitals.",
+    "OMNIGRAPH_TOKEN": "The token for a server that is named by a URL which the configuration does not have.",
+    "OMNIGRAPH_SERVER_BEARER_TOKENS_FILE": "Of a server: a file with `{actor: token}`, JSON.",
+    "OMNIGRAPH_SERVER_BEARER_TOKENS_JSON": "Of a server: the same, in the variable itself.",
+    "OMNIGRAPH_SERVER_BEARER_TOKEN": "Of a server: one token, of the actor `default`.",
+    "OMNIGRAPH_TARGET_URI": "Of a server: the graph to serve.",
+    "OMNIGRAPH_QUERIES": "Of a server: its stored queries, as `--queries` would name them.",
+    "OMNIGRAPH_BIND": "Of a server: HOST:PORT to listen on.",
+    "OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX": "Of a server: requests of one actor under way, 16 by default.",
+    "OMNIGRAPH_PER_ACTOR_BYTES_MAX": "Of a server: bytes of one actor's requests that are held, 4g by default.",
+    "OMNIGRAPH_SERVER_QUERY_TIMEOUT": "Of a server: the longest that a read may take, 60s by default.",
+    "OMNIGRAPH_SERVER_DRAIN": "Of a server: how long requests may go on when it is told to stop, 30s by default.",
+    "OMNIGRAPH_SERVER_READ_THREADS": "Of a server: reads that run at once in each process, 16 by default.",
+    "OMNIGRAPH_SERVER_WRITE_THREADS": "Of a server: writes under way at once in each process, 64 by default.",
+    "OMNIGRAPH_LOG": "Of a server: the level of its log, `INFO` by default.",
     "OMNIGRAPH_SPARK_MASTER": "The Spark master of a session that is built here: `local[*]` when nothing is set.",
     "OMNIGRAPH_SPARK_CONF": "Settings of a session that is built here: `spark.a=1,spark.b=2`.",
     "PYSPARK_PYTHON": "The Python of Spark workers on a cluster; on a local master they run the driver's.",

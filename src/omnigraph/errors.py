@@ -28,17 +28,21 @@ OUTCOMES: Mapping[str, Outcome] = {
     "type": Outcome(400, "bad_request", 1),
     "bad_request": Outcome(400, "bad_request", 1),
     "validation_failed": Outcome(400, "bad_request", 1),
+    "unauthorized": Outcome(401, "unauthorized", 1),
     "policy_denied": Outcome(403, "forbidden", 1),
     "not_found": Outcome(404, "not_found", 1),
+    "method_not_allowed": Outcome(405, "method_not_allowed", 1),
     "conflict": Outcome(409, "conflict", 3),
     "contention": Outcome(409, "conflict", 3),
     "merge_conflicts": Outcome(409, "conflict", 3),
     "key_conflict": Outcome(409, "conflict", 3),
     "precondition_failed": Outcome(412, "precondition_failed", 4),
     "resource_limit": Outcome(413, "too_large", 1),
+    "too_many_requests": Outcome(429, "too_many_requests", 1),
     "storage_transient": Outcome(503, "unavailable", 5),
     "recovery_required": Outcome(503, "recovery_required", 5),
     "busy": Outcome(503, "unavailable", 5),
+    "unavailable": Outcome(503, "unavailable", 5),
     "in_doubt": Outcome(500, "in_doubt", 5),
     "cancelled": Outcome(500, "cancelled", 1),
     "timeout": Outcome(504, "timeout", 1),
@@ -195,6 +199,32 @@ class PolicyDenied(OmniGraphError):
     """The policy does not allow this actor to do this."""
 
     kind = "policy_denied"
+
+
+class Unauthorized(OmniGraphError):
+    """The server does not know who asks: no token, or one that is not valid."""
+
+    kind = "unauthorized"
+
+
+class MethodNotAllowed(OmniGraphError):
+    """The server has this path, and not for this method."""
+
+    kind = "method_not_allowed"
+
+
+class TooManyRequests(OmniGraphError):
+    """This actor has as much under way as one actor may have. Try again when some of it is done."""
+
+    kind = "too_many_requests"
+    retryable = True
+
+
+class Unavailable(OmniGraphError):
+    """The server, or this graph of it, cannot be reached or is not served now."""
+
+    kind = "unavailable"
+    retryable = True
 
 
 class ResourceLimit(OmniGraphError):

@@ -121,6 +121,7 @@ def operations(tmp: Path) -> list[Operation]:
         Operation("tags", (("read", "main"),), lambda g, b, a: g.tags.list(actor=a)),
         Operation("sync_branch", (("read", "main"),), lambda g, b, a: g.sync_branch("main", actor=a)),
         Operation("export", (("export", "branch"),), lambda g, b, a: g.export(tmp / fresh("out"), branch=b, actor=a)),
+        Operation("export_lines", (("export", "branch"),), lambda g, b, a: list(g.export_lines(branch=b, actor=a))),
         Operation("mutate", (("change", "branch"),), lambda g, b, a: g.mutate(NO_CHANGE, branch=b, actor=a)),
         Operation("load", (("change", "branch"),), lambda g, b, a: g.load([ADA], mode="merge", branch=b, actor=a)),
         Operation("revert", (("change", "branch"),), lambda g, b, a: g.revert(b, branch=b, dry_run=True, actor=a)),
@@ -150,6 +151,7 @@ def operations(tmp: Path) -> list[Operation]:
         Operation("cleanup", admin, lambda g, b, a: g.cleanup(keep_versions=10, actor=a)),
         Operation("verify", admin, lambda g, b, a: g.verify(actor=a)),
         Operation("set_granularity", admin, lambda g, b, a: g.set_granularity(None, actor=a)),
+        Operation("relocate", admin, lambda g, b, a: g.relocate(actor=a)),
         Operation("tag create", admin, lambda g, b, a: g.tags.create(fresh("tag"), b, actor=a)),
         Operation("tag delete", admin, delete_a_tag),
     ]

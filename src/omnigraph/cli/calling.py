@@ -10,15 +10,29 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any, get_type_hints
 
 import typer
 
-from omnigraph.cli.options import Actor, Branch, Json, Policy, Quiet, Store, Uri, Yes, confirm_destructive, graph_uri
+from omnigraph.cli.options import (
+    Actor,
+    Branch,
+    GraphId,
+    Json,
+    OtherGraphId,
+    Policy,
+    Profile,
+    Quiet,
+    Server,
+    Store,
+    Uri,
+    Yes,
+    confirm_destructive,
+    graph_uri,
+)
 from omnigraph.cli.show.output import Output
-
-if TYPE_CHECKING:
-    from omnigraph.graph import Graph
+from omnigraph.cli.user_config import RemoteTarget, read_user_config
+from omnigraph.errors import BadRequest
 
 Command = Callable[..., None]
 
@@ -33,26 +47,49 @@ class Call:
     yes: bool
     out: Output
     policy: Path | None = None
+    server: RemoteTarget | None = None
 
     @property
     def uri(self) -> str:
-        """The graph; an error when none was named."""
+        """The graph, or where a server has it; an error when none was named."""
+        if self.server is not None:
+            return self.server.shown
         return graph_uri(self.named, None)
 
-    def read(self) -> Graph:
+    @property
+    def store_uri(self) -> str:
+        """The graph, for a command that works on the store itself."""
+        if self.server is not None:
+            raise BadRequest("this command works on a store, not through a server: name the graph by its URI")
+        return self.uri
+
+    def read(self) -> Any:
         """The graph, opened so that not one byte can change."""
         return self.open(read_only=True)
 
-    def open(self, *, read_only: bool = False) -> Graph:
+    def open(self, *, read_only: bool = False) -> Any:
         """The graph, opened for writing unless it is not to be."""
         import omnigraph as og
 
+        if self.server is not None:
+            return self._connected("main")
         return og.open(self.uri, actor=self.actor, read_only=read_only, policy=self.policy)
 
-    def read_branch(self) -> Graph:
+    def _connected(self, branch: str) -> Any:
+        """The graph behind the server. It is whoever the token stands for."""
+        import omnigraph as og
+
+        assert self.server is not None
+        if self.actor is not None:
+            raise BadRequest("--as is for a store that is opened here: a server takes the actor from the token")
+        return og.connect(self.server.url, token=self.server.token(), graph=self.server.graph, branch=branch)
+
+    def read_branch(self) -> Any:
         """The graph bound to the named branch, opened so that not one byte can change."""
         import omnigraph as og
 
+        if self.server is not None:
+            return self._connected(self.branch)
         return og.open(self.uri, read_only=True, branch=self.branch, actor=self.actor, policy=self.policy)
 
     def require_admin(self) -> None:
@@ -71,6 +108,9 @@ class Call:
 _SHARED: dict[str, tuple[Any, Any]] = {
     "uri": (Uri, None),
     "store": (Store, None),
+    "server": (Server, None),
+    "graph": (GraphId, None),
+    "profile": (Profile, None),
     "branch": (Branch, "main"),
     "actor": (Actor, None),
     "policy": (Policy, None),
@@ -89,16 +129,20 @@ def graph_command(
     writes: bool = False,
     destroys: bool = False,
     hidden: bool = False,
+    draws: bool = False,
 ) -> Callable[[Command], Command]:
     """Declare a command on a graph.
 
-    `branch`: it works on one branch. `writes`: it echoes what it will touch. `destroys`: it may ask first.
+    `branch`: it works on one branch. `writes`: it echoes what it will touch. `destroys`: it may ask first. `draws`:
+    its own `--graph` is a picture.
     """
-    taken = ["uri", "store", "json", "actor", "policy"]
+    taken = ["uri", "store", "json", "actor", "policy", "server", "graph", "profile"]
     taken += ["branch"] if branch else []
     taken += ["quiet"] if writes else []
     taken += ["yes"] if destroys else []
     shared = {option: found for option, found in _SHARED.items() if option in taken}
+    if draws:
+        shared["graph"] = (OtherGraphId, None)
 
     def declare(function: Command) -> Command:
         hints = get_type_hints(function, include_extras=True)
@@ -124,10 +168,16 @@ def graph_command(
 
 
 def _call(chosen: dict[str, Any]) -> Call:
+    named = chosen["uri"] or (chosen["store"] if chosen["server"] is None else None)
+    config = read_user_config()
+    target = config.target(named, chosen["server"], chosen["graph"], chosen["profile"])
+    if isinstance(target, str):
+        named = target
     return Call(
-        named=chosen["uri"] or chosen["store"],
+        named=named,
         branch=chosen.get("branch", "main"),
-        actor=chosen["actor"],
+        actor=chosen["actor"] or (config.actor if not isinstance(target, RemoteTarget) else None),
+        server=target if isinstance(target, RemoteTarget) else None,
         policy=chosen["policy"],
         yes=chosen.get("yes", False),
         out=Output(json=chosen["json"], quiet=chosen.get("quiet", False)),

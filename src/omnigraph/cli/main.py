@@ -18,6 +18,8 @@ from omnigraph.cli.commands import (
     maintenance,
     policies,
     schemas,
+    servers,
+    stored_queries,
     undo,
 )
 from omnigraph.cli.quick_start import start_without_pandas
@@ -30,7 +32,22 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for room in (graphs, data, blob, branches, undo, commits, schemas, languages, maintenance, policies):
+_ROOMS = (
+    graphs,
+    data,
+    blob,
+    branches,
+    undo,
+    commits,
+    schemas,
+    languages,
+    maintenance,
+    policies,
+    servers,
+    stored_queries,
+)
+
+for room in _ROOMS:
     room.register(app)
 
 

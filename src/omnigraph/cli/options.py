@@ -25,6 +25,15 @@ Policy = Annotated[
     Path | None,
     typer.Option("--policy", envvar="OMNIGRAPH_POLICY", help="A policy file: what it does not allow is refused."),
 ]
+Server = Annotated[
+    str | None,
+    typer.Option("--server", envvar="OMNIGRAPH_SERVER", help="A server, by its name in the configuration or its URL."),
+]
+GraphId = Annotated[str | None, typer.Option("--graph", "--graph-id", help="Which graph of the server.")]
+OtherGraphId = Annotated[str | None, typer.Option("--graph-id", help="Which graph of the server.")]
+Profile = Annotated[
+    str | None, typer.Option("--profile", envvar="OMNIGRAPH_PROFILE", help="A profile of the configuration.")
+]
 Branch = Annotated[str, typer.Option("--branch", "-b", help="The branch to work on.")]
 Engine = Annotated[choices.Engine, typer.Option("--engine", help="What runs bulk work; auto decides by size.")]
 At = Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -64,10 +64,11 @@ class Reads(Held):
             from omnigraph.spark.session.session import spark_session
 
             session = spark_session()
-            return run_on_spark(
+            found = run_on_spark(
                 session, self._store, snapshot, compiled, values, cancel=cancel, timeout=timeout, provider=provider
             )
-        return run_query(
+            return found.read_by(compiled.name, snapshot)
+        found = run_query(
             self._store,
             snapshot,
             self._store.catalog(snapshot.schema_digest),
@@ -78,6 +79,7 @@ class Reads(Held):
             timeout=timeout,
             provider=provider,
         )
+        return found.read_by(compiled.name, snapshot)
 
     def explain(
         self,
@@ -185,6 +187,19 @@ class Reads(Held):
         from omnigraph.read.export import export_graph
 
         return export_graph(self._store, str(path), **options)
+
+    def export_lines(
+        self,
+        *,
+        at: Target = None,
+        branch: str | None = None,
+        types: Sequence[str] | None = None,
+        actor: str | None = None,
+    ) -> Iterator[bytes]:
+        """What `export` writes as JSON lines, made as they are asked for. `types` are names or table keys."""
+        from omnigraph.read.export import export_lines
+
+        return export_lines(self._store, self._state("export", at, branch, actor, action=Action.EXPORT), types)
 
     def to_spark(
         self,

@@ -201,6 +201,25 @@ class Snapshot:
         """The pin of a live table."""
         return self.tables[table_key]
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data, the same on the command line and over HTTP."""
+        return {
+            "branch": self.branch.name,
+            "manifest_version": self.manifest_version,
+            "graph_commit_id": self.head.graph_commit_id,
+            "schema_digest": self.schema_digest,
+            "tables": [
+                {
+                    "table_key": pin.table_key,
+                    "row_count": pin.row_count,
+                    "table_version": pin.version,
+                    "table_branch": pin.lance_branch,
+                    "location": pin.location,
+                }
+                for _, pin in sorted(self.tables.items())
+            ],
+        }
+
     def __repr__(self) -> str:
         rows = ", ".join(f"{key} {counted(pin.row_count, 'row')}" for key, pin in sorted(self.tables.items()))
         return (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import pyarrow as pa
 
@@ -37,38 +37,34 @@ if TYPE_CHECKING:
     from omnigraph.ledger.values import Snapshot
 
 
+class Limits(TypedDict, total=False):
+    """What a caller may say about one run: who stops it, what it may hold and take, and what it asks outside."""
+
+    cancel: CancelToken | None
+    memory_limit: int | None
+    timeout: float | None
+    """In seconds."""
+    provider: EmbeddingProvider | None
+    now: datetime.datetime | None
+    """What `now()` is."""
+
+
 def run_query(
     store: GraphStore,
     snapshot: Snapshot,
     catalog: Catalog,
     compiled: ir.ReadQuery,
     params: Mapping[str, Any] | None = None,
-    *,
-    cancel: CancelToken | None = None,
-    memory_limit: int | None = None,
-    timeout: float | None = None,
-    provider: EmbeddingProvider | None = None,
-    now: datetime.datetime | None = None,
+    **limits: Unpack[Limits],
 ) -> Result:
-    """Run a read on a snapshot. Every table it looks at is the one that the snapshot pins. `now` is what `now()` is."""
+    """Run a read on a snapshot. Every table it looks at is the one that the snapshot pins."""
     from omnigraph.read.tables.stored import StoredTables
     from omnigraph.storage.lance_errors import TableNotFound
 
     caches = caches_of(store)
     reader = StoredTables(store.tables, snapshot.tables, caches)
     try:
-        return run_on(
-            reader,
-            catalog,
-            caches,
-            compiled,
-            params,
-            cancel=cancel,
-            memory_limit=memory_limit,
-            timeout=timeout,
-            provider=provider,
-            now=now,
-        )
+        return run_on(reader, catalog, caches, compiled, params, **limits)
     except TableNotFound as gone:
         commit_id = snapshot.head.graph_commit_id
         raise HistoryGap(
@@ -86,10 +82,7 @@ def explain_query(
     params: Mapping[str, Any] | None = None,
     *,
     analyze: bool = False,
-    cancel: CancelToken | None = None,
-    memory_limit: int | None = None,
-    timeout: float | None = None,
-    provider: EmbeddingProvider | None = None,
+    **limits: Unpack[Limits],
 ) -> Explanation:
     """The plan of a read. With `analyze` the query is run, and the plan shows real row counts and times."""
     from omnigraph.read.tables.stored import StoredTables
@@ -100,18 +93,7 @@ def explain_query(
         parameters = {} if params is None else bind_parameters(compiled.parameters, params)
         plan, choices = _planned(reader, catalog, caches, compiled, parameters)
         return explain(plan, choices, None)
-    result = run_on(
-        reader,
-        catalog,
-        caches,
-        compiled,
-        params,
-        cancel=cancel,
-        memory_limit=memory_limit,
-        timeout=timeout,
-        provider=provider,
-    )
-    found = result.explain()
+    found = run_on(reader, catalog, caches, compiled, params, **limits).explain()
     assert found is not None
     return found
 

@@ -141,6 +141,10 @@ class TableStore:
         """Stage new rows."""
         return staging.stage_append(self.handles, table, rows)
 
+    def stage_again(self, table: TableVersion, write: StagedWrite) -> StagedWrite:
+        """Stage the new rows of an append once more, on a later version."""
+        return staging.stage_again(self.handles, table, write)
+
     def stage_upsert(
         self, table: TableVersion, rows: pa.Table, *, key: str = ID_COLUMN, there: pa.Table | None = None
     ) -> StagedWrite:
@@ -356,6 +360,10 @@ class TableStore:
     ) -> pa.RecordBatchReader:
         """Rows that are new or updated since a version in the past; see `changed_rows.changed_rows`."""
         return changed_rows.changed_rows(self.handles, table, since, columns, **options)
+
+    def forget_misplaced(self) -> None:
+        """Open anew what named another place: the files that said so have been rewritten."""
+        self.handles.forget_misplaced()
 
     def versions(self, location: str, branch: str | None = None) -> list[VersionInfo]:
         """The versions of a line that exist."""

@@ -10,5 +10,7 @@ __all__ = [
     "maintenance",
     "policies",
     "schemas",
+    "servers",
+    "stored_queries",
     "undo",
 ]

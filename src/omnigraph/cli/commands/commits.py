@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
     graph_command(app, "changes", branch=True)(changes)
 
 
-@graph_command(commit, "list", branch=True)
+@graph_command(commit, "list", branch=True, draws=True)
 def list_(
     call: Call,
     filter: Annotated[

@@ -117,33 +117,18 @@ def query(
             sys.stdout.write((dump_json(plan.to_json()) if shape == "json" else str(plan)) + "\n")
             return
         if shape == "json":
-            state = graph.snapshot(at)
-            result = graph.query(source, name, values, at=state.head.graph_commit_id, engine=engine)
-            sys.stdout.write(dump_json(query_json(result, name or only_query(source), state)) + "\n")
+            result = graph.query(source, name, values, at=at, engine=engine)
+            sys.stdout.write(dump_json({**result.head_json(), "rows": orjson_rows(result)}) + "\n")
             return
         for chunk in result_text(graph.query(source, name, values, at=at, engine=engine), shape):
             sys.stdout.write(chunk)
 
 
-def only_query(source: str) -> str:
-    """The name of the query of a text that holds one."""
-    from omnigraph.query.text.parse import parse_queries
-
-    return parse_queries(source).queries[0].name.text
-
-
-def query_json(result: Any, name: str, state: Any) -> dict[str, Any]:
-    """The JSON document of a query, the same as the server's response."""
+def orjson_rows(result: Any) -> Any:
+    """The rows of a result as a part of a JSON document."""
     import orjson
 
-    return {
-        "query_name": name,
-        "target": {"branch": state.branch.name, "manifest_version": state.manifest_version},
-        "columns": [{"name": c.name, "type": str(c.type), "nullable": c.nullable} for c in result.columns],
-        "row_count": len(result),
-        "rows": orjson.Fragment(result.to_json()),
-        "graph_commit_id": state.head.graph_commit_id,
-    }
+    return orjson.Fragment(result.to_json())
 
 
 def result_text(result: Any, shape: Shape) -> Iterator[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from omnigraph.cli.calling import Call, graph_command
 from omnigraph.cli.given_texts import read_text
-from omnigraph.cli.options import At, Engine, Json, Quiet, SchemaFile
+from omnigraph.cli.options import Actor, At, Engine, Json, Policy, Quiet, SchemaFile
 from omnigraph.cli.show.output import Output
 from omnigraph.sources import named_in_errors
 
@@ -32,8 +32,8 @@ def init(call: Call, schema: SchemaFile) -> None:
 
     out = call.out
     source = read_text(schema, "schema")
-    out.echo_write(f"init {call.uri} from {schema}")
-    with named_in_errors(str(schema)), og.init(call.uri, schema=_as_text(source), actor=call.actor) as graph:
+    out.echo_write(f"init {call.store_uri} from {schema}")
+    with named_in_errors(str(schema)), og.init(call.store_uri, schema=_as_text(source), actor=call.actor) as graph:
         head, tables = graph.head(), sorted(graph.snapshot().tables)
         if out.json:
             out.document({"uri": graph.uri, "graph_commit_id": head.graph_commit_id, "tables": tables})
@@ -52,7 +52,7 @@ def snapshot(call: Call, at: At = None) -> None:
     with call.read_branch() as graph:
         state = graph.snapshot(at)
     if call.out.json:
-        call.out.document(snapshot_json(state))
+        call.out.document(state.to_json())
         return
     place = f"branch {state.branch.name}, manifest version {state.manifest_version}"
     call.out.say(f"{place}, commit {state.head.graph_commit_id}")
@@ -62,26 +62,6 @@ def snapshot(call: Call, at: At = None) -> None:
     call.out.table(("table", "rows", "version", "line"), rows, empty="the graph has no tables")
 
 
-def snapshot_json(state: Any) -> dict[str, Any]:
-    """The JSON form of a snapshot, the same as the server's."""
-    return {
-        "branch": state.branch.name,
-        "manifest_version": state.manifest_version,
-        "graph_commit_id": state.head.graph_commit_id,
-        "schema_digest": state.schema_digest,
-        "tables": [
-            {
-                "table_key": pin.table_key,
-                "row_count": pin.row_count,
-                "table_version": pin.version,
-                "table_branch": pin.lance_branch,
-                "location": pin.location,
-            }
-            for _, pin in sorted(state.tables.items())
-        ],
-    }
-
-
 def copy(
     source: Annotated[str, typer.Argument(help="The graph to copy.")],
     target: Annotated[str, typer.Argument(help="Where to: an empty place, on any store.")],
@@ -89,6 +69,8 @@ def copy(
         list[str] | None, typer.Option("--branch", "-b", help="Only main and this branch; may be repeated.")
     ] = None,
     at: Annotated[str | None, typer.Option("--at", help="Only main, as it was at this commit or tag.")] = None,
+    actor: Actor = None,
+    policy: Policy = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -100,7 +82,7 @@ def copy(
 
     out = Output(json=json, quiet=quiet)
     out.echo_write(f"copy {source} to {target}")
-    result = og.copy(source, target, branches=branch or (), at=at)
+    result = og.copy(source, target, branches=branch or (), at=at, actor=actor, policy=policy)
     if json:
         out.document(result.to_json())
         return

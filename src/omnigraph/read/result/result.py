@@ -6,7 +6,7 @@ A large result is not made as a whole: the rows are known, their values are fetc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -14,6 +14,9 @@ from omnigraph.errors import BadRequest
 from omnigraph.query.ir import ResultColumn
 from omnigraph.read.result import formats
 from omnigraph.read.result.explain import Explanation
+
+if TYPE_CHECKING:
+    from omnigraph.ledger.values import Snapshot
 
 BATCH_ROWS = 65_536
 """Rows whose values are fetched at a time."""
@@ -42,6 +45,9 @@ class Result:
         self._make_rows = make_rows
         self._table: pa.Table | None = None
         self._explanation = explanation
+        self.query_name: str | None = None
+        self.snapshot: Snapshot | None = None
+        self.told: dict[str, Any] | None = None
 
     @classmethod
     def from_table(cls, columns: Sequence[ResultColumn], table: pa.Table) -> Result:
@@ -54,6 +60,24 @@ class Result:
         result = cls(columns, table.schema, table.num_rows, make_rows)
         result._table = table
         return result
+
+    def read_by(self, query_name: str, snapshot: Snapshot) -> Result:
+        """This result, which remembers the query that made it and the state that it was read from."""
+        self.query_name, self.snapshot = query_name, snapshot
+        return self
+
+    def head_json(self) -> dict[str, Any]:
+        """What a response says about a result beside its rows; the same on the command line and over HTTP."""
+        if self.told is not None:
+            return self.told  # a server has said it
+        state = self.snapshot
+        return {
+            "query_name": self.query_name,
+            "target": {"branch": state.branch.name, "manifest_version": state.manifest_version} if state else None,
+            "columns": [{"name": c.name, "type": str(c.type), "nullable": c.nullable} for c in self._columns],
+            "row_count": self._length,
+            "graph_commit_id": state.head.graph_commit_id if state else None,
+        }
 
     @property
     def columns(self) -> tuple[ResultColumn, ...]:
@@ -117,6 +141,12 @@ class Result:
                 yield from self._table.slice(start, stop - start).to_batches()
             else:
                 yield self._make_rows(start, stop)
+
+    def part(self, start: int, stop: int) -> Result:
+        """The rows from `start` to before `stop`, as a result of their own."""
+        if self._table is not None:
+            return Result.from_table(self._columns, self._table.slice(start, stop - start))
+        return Result.from_table(self._columns, pa.Table.from_batches([self._make_rows(start, stop)], self._schema))
 
     def to_arrow(self) -> pa.Table:
         """All rows as one Arrow table."""

@@ -167,6 +167,13 @@ class Handles:
                 self._cached.popitem(last=False)
         return shared
 
+    def forget_misplaced(self) -> None:
+        """Drop handles of versions that named another place: their files have been rewritten."""
+        with self._lock:
+            for key in self._written_elsewhere:
+                self._cached.pop(key, None)
+            self._written_elsewhere.clear()
+
     def forget(self, location: str, branch: str | None, versions: frozenset[int] | None = None) -> None:
         """Drop handles of a line that was removed, or of some of its versions."""
         with self._lock:

@@ -1,0 +1,112 @@
+"""Many clients on one server for a while: mixed reads and writes, then the account of it.
+
+python -m benchmarks.soak_server [--minutes 10] [--clients 200] [--workers 1]
+
+Exits with 1 when an acknowledged write is lost, when there was a 500, or when memory went on growing to the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+import omnigraph as og
+from benchmarks.bench_server import ALL, INSERT, READ, SCHEMA, served
+
+
+@dataclass
+class Account:
+    """What happened."""
+
+    reads: list[float] = field(default_factory=list)
+    writes: list[float] = field(default_factory=list)
+    acknowledged: list[str] = field(default_factory=list)
+    statuses: dict[int, int] = field(default_factory=dict)
+    memory: list[int] = field(default_factory=list)
+
+
+async def client(url: str, number: int, end: float, account: Account) -> None:
+    """One client: eight reads to two writes, one request at a time."""
+    draw = random.Random(number)
+    async with httpx.AsyncClient(base_url=url, timeout=120) as http:
+        for turn in itertools.count():
+            if time.monotonic() > end:
+                return
+            slug = f"c{number}-{turn}"
+            writes = draw.random() < 0.2
+            path, query = ("/mutate", INSERT) if writes else ("/query", READ)
+            started = time.perf_counter()
+            answer = await http.post(path, json={"query": query, "params": {"s": slug}})
+            (account.writes if writes else account.reads).append(time.perf_counter() - started)
+            account.statuses[answer.status_code] = account.statuses.get(answer.status_code, 0) + 1
+            if writes and answer.status_code == 200:
+                account.acknowledged.append(slug)
+            if answer.status_code in (429, 503):
+                await asyncio.sleep(float(answer.headers.get("Retry-After", "1")) * draw.random())
+
+
+async def watch(end: float, account: Account) -> None:
+    """The memory of the server's processes, in MB, every few seconds."""
+    while time.monotonic() < end:
+        account.memory.append(_memory_below(os.getpid()))
+        await asyncio.sleep(2)
+
+
+def _memory_below(parent: int) -> int:
+    lines = subprocess.run(["ps", "-e", "-o", "pid=,ppid=,rss="], capture_output=True, text=True, check=True).stdout
+    table = [tuple(map(int, line.split())) for line in lines.splitlines()]
+    below = {parent}
+    for _ in range(4):
+        below |= {pid for pid, above, _ in table if above in below}
+    return sum(rss for pid, _, rss in table if pid in below and pid != parent) // 1024
+
+
+def main() -> int:
+    """Run it and tell."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--clients", type=int, default=200)
+    parser.add_argument("--workers", type=int, default=1)
+    options = parser.parse_args()
+    account = Account()
+    with tempfile.TemporaryDirectory() as folder:
+        uri = str(Path(folder) / "g.omni")
+        og.init(uri, schema=SCHEMA).close()
+        with served(uri, options.workers) as url:
+            end = time.monotonic() + options.minutes * 60
+
+            async def everybody() -> None:
+                clients = [client(url, number, end, account) for number in range(options.clients)]
+                await asyncio.gather(watch(end, account), *clients)
+
+            asyncio.run(everybody())
+            with og.connect(url) as graph:
+                there = {row["p.slug"] for row in graph.query(ALL)}
+    lost = set(account.acknowledged) - there
+    second = account.memory[len(account.memory) // 2 :] or [0]
+    growing = len(second) > 10 and statistics.mean(second[-5:]) > 1.5 * statistics.mean(second[:5])
+    for name, times in (("reads", account.reads), ("writes", account.writes)):
+        if len(times) > 1:
+            cuts = statistics.quantiles(times, n=100)
+            print(f"{name}: {len(times)}, p50 {cuts[49] * 1000:.1f} ms, p99 {cuts[98] * 1000:.1f} ms")
+    print(f"statuses: {account.statuses}; acknowledged writes: {len(account.acknowledged)}, lost: {len(lost)}")
+    print(
+        f"memory: {account.memory[0] if account.memory else 0} MB at first, {max(second)} MB at most in the second half"
+    )
+    return 1 if lost or account.statuses.get(500) or growing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,168 @@
+"""The program `omnigraph-server`: from the command line and the environment to a server that listens."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+from omnigraph.errors import BadRequest, OmniGraphError
+from omnigraph.server.bearer_tokens import read_tokens
+from omnigraph.server.server_settings import ONLY_GRAPH, GraphSettings, ServerSettings, limits_from, parse_bind
+
+_logger = logging.getLogger("omnigraph.server")
+
+
+def run() -> None:
+    """The entry point of the console script."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Serve until told to stop; the exit code."""
+    try:
+        settings = read_arguments(argv, os.environ)
+        return serve(settings)
+    except OmniGraphError as error:
+        sys.stderr.write(f"error: {error.message}\n")
+        return error.outcome.exit_code
+
+
+def read_arguments(argv: Sequence[str], environment: Any) -> ServerSettings:
+    """What the command line says, and where it says nothing, the environment."""
+    parser = argparse.ArgumentParser(
+        prog="omnigraph-server", description="Serve a graph over HTTP.", epilog="Tokens come from the environment only."
+    )
+    parser.add_argument("uri", nargs="?", help="the graph (OMNIGRAPH_TARGET_URI)")
+    parser.add_argument("--policy", help="a policy file, YAML (OMNIGRAPH_POLICY)")
+    parser.add_argument(
+        "--queries", help="stored queries: a folder, a .gq file, a YAML list or map (OMNIGRAPH_QUERIES)"
+    )
+    parser.add_argument("--bind", help="HOST:PORT; port 0 picks a free one (OMNIGRAPH_BIND); 127.0.0.1:8080 by default")
+    parser.add_argument("--unauthenticated", action="store_true", help="let in everybody, without tokens")
+    parser.add_argument("--workers", type=int, default=1, help="processes that serve together")
+    parser.add_argument("--combine", action="store_true", help="let mutations that wait share their commits")
+    given = parser.parse_args(argv)
+    named = environment.get("OMNIGRAPH_TARGET_URI")
+    if given.uri and named and given.uri != named:
+        raise BadRequest(f"the command line names {given.uri} and OMNIGRAPH_TARGET_URI names {named}: leave out one")
+    uri = given.uri or named
+    if not uri:
+        raise BadRequest("no graph to serve: name its URI, or set OMNIGRAPH_TARGET_URI")
+    if given.workers < 1:
+        raise BadRequest(f"--workers must be at least 1 and is {given.workers}")
+    host, port = parse_bind(given.bind or environment.get("OMNIGRAPH_BIND") or "127.0.0.1:8080")
+    policy = given.policy or environment.get("OMNIGRAPH_POLICY") or None
+    queries = given.queries or environment.get("OMNIGRAPH_QUERIES") or None
+    return ServerSettings(
+        graphs=(GraphSettings(ONLY_GRAPH, uri, policy, queries),),
+        host=host,
+        port=port,
+        unauthenticated=given.unauthenticated,
+        workers=given.workers,
+        combine=given.combine,
+        **limits_from(environment),
+    )
+
+
+def serve(settings: ServerSettings) -> int:
+    """Listen and serve, here or in workers."""
+    import uvicorn
+    from uvicorn.supervisors import Multiprocess
+
+    from omnigraph.server.app import SETTINGS_VARIABLE, create_app
+    from omnigraph.server.served import refuse_contradictions
+
+    # A client says which URI a blob is read from; this machine's files and credentials are none of its business.
+    os.environ.setdefault("OMNIGRAPH_BLOB_URIS", "data")
+    refuse_contradictions(settings, read_tokens())
+    options: dict[str, Any] = {
+        "host": settings.host,
+        "port": settings.port,
+        "log_config": log_config(),
+        "access_log": False,
+        "server_header": False,
+        "timeout_graceful_shutdown": int(settings.drain_seconds) or 1,
+    }
+    if settings.workers == 1:
+        app: Any = create_app(settings, read_tokens())
+        app.state.graphs.open()
+        config = uvicorn.Config(app, **options)
+        config.configure_logging()
+        socket = config.bind_socket()
+        _announce(socket)
+        server = _Server(config)
+        _reload_on_hangup(app)
+        server.run(sockets=[socket])
+        return 0 if server.started else 1
+    os.environ[SETTINGS_VARIABLE] = settings.to_json()
+    with tempfile.TemporaryDirectory(prefix="omnigraph-metrics-") as folder:
+        os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", folder)
+        config = uvicorn.Config(
+            "omnigraph.server.app:app_of_this_process",
+            factory=True,
+            workers=settings.workers,
+            timeout_worker_healthcheck=15,
+            **options,
+        )
+        socket = config.bind_socket()
+        _announce(socket)
+        Multiprocess(config, sockets=[socket]).run()
+    return 0
+
+
+def log_config() -> dict[str, Any]:
+    """The log: one JSON object on each line of standard error."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"lines": {"()": "omnigraph.server.gate.JsonLines"}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lines", "stream": "ext://sys.stderr"}},
+        "loggers": {
+            name: {"handlers": ["stderr"], "level": os.environ.get("OMNIGRAPH_LOG", "INFO").upper(), "propagate": False}
+            for name in ("omnigraph", "uvicorn")
+        },
+    }
+
+
+def _server_class() -> Any:
+    import uvicorn
+
+    class StoppingServer(uvicorn.Server):
+        """Tells streams that have no end of their own that the server stops, before it waits for them."""
+
+        async def shutdown(self, sockets: Any = None) -> None:
+            state = getattr(self.config.loaded_app, "state", None) or getattr(self.config.app, "state", None)
+            if state is not None:
+                state.stopping = True
+            await super().shutdown(sockets)
+
+    return StoppingServer
+
+
+def _Server(config: Any) -> Any:  # noqa: N802 - stands for a class whose base is imported late
+    return _server_class()(config)
+
+
+def _announce(socket: Any) -> None:
+    host, port = socket.getsockname()[:2]
+    sys.stdout.write(f"OMNIGRAPH_LISTEN_ADDR={f'[{host}]' if ':' in host else host}:{port}\n")
+    sys.stdout.flush()
+
+
+def _reload_on_hangup(app: Any) -> None:
+    import threading
+
+    def reload() -> None:
+        try:
+            app.state.graphs.reload()
+        except OmniGraphError as error:
+            _logger.error("nothing was reloaded: %s", error.message)
+
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, lambda *_: threading.Thread(target=reload, daemon=True).start())

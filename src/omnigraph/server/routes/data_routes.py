@@ -1,0 +1,228 @@
+"""Routes that move data: query, mutate, load, export, entity, and the older names of the first three."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from typing import IO, Annotated, Any, Literal
+
+from fastapi import Header, Query
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+
+from omnigraph.errors import BadRequest
+from omnigraph.merge.plain import plain_row
+from omnigraph.policy.actions import Action
+from omnigraph.read.state.control import CancelToken
+from omnigraph.server.error_bodies import encoded
+from omnigraph.server.routes.graph_calls import (
+    JSON,
+    LINES,
+    Call,
+    GraphCall,
+    Need,
+    Responses,
+    graph_router,
+    json_reply,
+    replies,
+)
+from omnigraph.server.routes.reply_shapes import EntityReply, LoadReply, MutateReply, QueryReply
+from omnigraph.server.routes.request_bodies import ExportBody, LoadBody, MutateBody, OldQueryBody, QueryBody
+from omnigraph.server.routes.result_bytes import ARROW, arrow_pieces, json_pieces
+from omnigraph.server.threads import in_chunks
+
+router = graph_router()
+
+IfCommit = Annotated[
+    str | None,
+    Header(alias="Omnigraph-If-Graph-Commit", description="Only if no data changed on the branch since this commit."),
+]
+Timeout = Annotated[
+    str | None, Header(alias="Omnigraph-Timeout", description="Seconds that the read may take at most.")
+]
+
+_ROWS: Responses = {
+    200: {
+        "model": QueryReply,
+        "description": "The rows, as JSON or, where `Accept` asks for it, as an Arrow stream.",
+        "content": {ARROW: {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+_LINES: Responses = {
+    200: {"description": "JSON lines.", "content": {LINES: {"schema": {"type": "string"}}}},
+}
+_RECORDS = {"requestBody": {"required": True, "content": {LINES: {"schema": {"type": "string"}}}}}
+_SPOOLED = 8 << 20
+"""Bytes of a streamed load that wait in memory; beyond that they wait on disk."""
+
+
+@router.post("/query", responses=_ROWS, summary="Run a read query")
+async def query(call: Call, body: QueryBody, _timeout: Timeout = None) -> Response:
+    """Rows of one snapshot. A mutation is refused here."""
+    return await run_read(call, body.query, body.name, body.params, body.branch, body.snapshot)
+
+
+@router.post("/mutate", responses=replies(MutateReply), summary="Run a mutation")
+async def mutate(call: Call, body: MutateBody, if_commit: IfCommit = None) -> Response:
+    """One commit, or none when nothing changes."""
+    return await run_mutation(call, body.query, body.name, body.params, body.branch, if_commit)
+
+
+@router.post("/load", responses=replies(LoadReply), summary="Load records of a JSON body")
+async def load(call: Call, body: LoadBody, if_commit: IfCommit = None) -> Response:
+    """One commit, or nothing at all when a record breaks a rule."""
+    data = body.data.encode("utf-8", "surrogatepass") if isinstance(body.data, str) else body.data
+    return await _load(call, data, body.mode, body.branch, body.from_, if_commit)
+
+
+@router.post("/load/ndjson", responses=replies(LoadReply), openapi_extra=_RECORDS, summary="Load a stream of records")
+async def load_stream(
+    call: Call,
+    mode: Annotated[Literal["append", "merge", "overwrite"], Query()],
+    branch: Annotated[str | None, Query()] = None,
+    from_: Annotated[str | None, Query(alias="from")] = None,
+    if_commit: IfCommit = None,
+) -> Response:
+    """As `load`, of any size. The records are read as they come, and loaded when they are all there."""
+    place = branch or "main"
+    ticket = call.admit(Need(Action.CHANGE, place))
+    try:
+        with tempfile.SpooledTemporaryFile(_SPOOLED) as spool:
+            held: list[bytes] = []
+            size = 0
+            async for piece in call.request.stream():
+                ticket.hold(len(piece))
+                held.append(piece)
+                size += len(piece)
+                if size >= 1 << 20:
+                    await call.state.threads.write(partial(_keep, spool, held))
+                    held, size = [], 0
+            await call.state.threads.write(partial(_keep, spool, held))
+            spool.seek(0)
+            loaded = await call.state.threads.write(lambda: _loaded(call, spool, mode, branch, from_, if_commit))
+        return json_reply(loaded)
+    except ClientDisconnect:
+        raise BadRequest("the client went before its records were all there; nothing was loaded") from None
+    finally:
+        ticket.release()
+
+
+@router.post("/export", responses=_LINES, summary="Write a graph out")
+async def export(call: Call, body: ExportBody) -> Response:
+    """JSON lines that load back to an equal graph, streamed."""
+    types = [*(body.type_names or ()), *(body.table_keys or ())] or None
+
+    def lines(_: CancelToken) -> Iterator[bytes]:
+        return in_chunks(call.graph.export_lines(at=body.snapshot, branch=body.branch, types=types, actor=call.actor))
+
+    return await call.stream(lines, LINES, _read_need(body.branch, body.snapshot, Action.EXPORT))
+
+
+@router.get("/entity", responses=replies(EntityReply), summary="One node or edge by its id")
+async def entity(
+    call: Call,
+    type: Annotated[str, Query()],
+    id: Annotated[str, Query()],
+    branch: Annotated[str | None, Query()] = None,
+    snapshot: Annotated[str | None, Query()] = None,
+) -> Response:
+    """As the change feed shows it; null when there is none."""
+
+    def work(_: CancelToken) -> bytes:
+        found = call.graph.entity(type, id, snapshot, branch=branch, actor=call.actor)
+        return encoded({"entity": plain_row(found) if found is not None else None})
+
+    return json_reply(await call.read(work, _read_need(branch, snapshot)))
+
+
+# --- what older clients call ---------------------------------------------------------------------------------------
+
+
+@router.post("/read", responses=_ROWS, deprecated=True, summary="The older name of query")
+async def read(call: Call, body: OldQueryBody, _timeout: Timeout = None) -> Response:
+    """As `query`."""
+    now = body.now()
+    return _older(call, await run_read(call, now.query, now.name, now.params, now.branch, now.snapshot), "query")
+
+
+@router.post("/change", responses=replies(MutateReply), deprecated=True, summary="The older name of mutate")
+async def change(call: Call, body: OldQueryBody, if_commit: IfCommit = None) -> Response:
+    """As `mutate`."""
+    done = await run_mutation(call, body.query_source, body.query_name, body.params, body.branch, if_commit)
+    return _older(call, done, "mutate")
+
+
+@router.post("/ingest", responses=replies(LoadReply), deprecated=True, summary="The older name of load")
+async def ingest(call: Call, body: LoadBody, if_commit: IfCommit = None) -> Response:
+    """As `load`."""
+    return _older(call, await load(call, body, if_commit), "load")
+
+
+# --- shared with stored queries ------------------------------------------------------------------------------------
+
+
+async def run_read(
+    call: GraphCall, source: str, name: str | None, params: dict[str, Any] | None, branch: str | None, at: Any
+) -> Response:
+    """The rows of a read, as JSON or Arrow."""
+    arrow = ARROW in call.request.headers.get("accept", "")
+    seconds = call.seconds
+
+    def pieces(token: CancelToken) -> Iterator[bytes]:
+        result = call.graph.query(
+            source, name, params, branch=branch, at=at, actor=call.actor, cancel=token, timeout=seconds
+        )
+        return arrow_pieces(result) if arrow else json_pieces(result)
+
+    return await call.stream(pieces, ARROW if arrow else JSON, _read_need(branch, at))
+
+
+async def run_mutation(
+    call: GraphCall,
+    source: str,
+    name: str | None,
+    params: dict[str, Any] | None,
+    branch: str | None,
+    if_commit: str | None,
+) -> Response:
+    """What a mutation did."""
+
+    def work() -> bytes:
+        done = call.graph.mutate(source, name, params, branch=branch, actor=call.actor, if_commit=if_commit)
+        return encoded(done.to_json())
+
+    return json_reply(await call.write(work, Need(Action.CHANGE, branch or "main")))
+
+
+async def _load(
+    call: GraphCall, data: Any, mode: Any, branch: str | None, from_: str | None, if_commit: str | None
+) -> Response:
+    return json_reply(
+        await call.write(
+            lambda: _loaded(call, data, mode, branch, from_, if_commit), Need(Action.CHANGE, branch or "main")
+        )
+    )
+
+
+def _loaded(
+    call: GraphCall, data: Any, mode: Any, branch: str | None, from_: str | None, if_commit: str | None
+) -> bytes:
+    done = call.graph.load(data, mode=mode, branch=branch, from_=from_, actor=call.actor, if_commit=if_commit)
+    return encoded({**done.to_json(), "uri": call.served.settings.id})
+
+
+def _keep(spool: IO[bytes], pieces: list[bytes]) -> None:
+    spool.write(b"".join(pieces))
+
+
+def _read_need(branch: str | None, at: Any, action: Action = Action.READ) -> Need:
+    """What a read needs. Which branch an older state is of is for the engine to find out, and to ask about."""
+    return Need(action, None if at is not None else branch or "main")
+
+
+def _older(call: GraphCall, response: Response, successor: str) -> Response:
+    response.headers["Deprecation"] = "true"
+    path = f"/graphs/{call.served.settings.id}/{successor}"
+    response.headers["Link"] = f'<{path}>; rel="successor-version"'
+    return response

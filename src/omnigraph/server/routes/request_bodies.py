@@ -1,0 +1,123 @@
+"""The bodies of requests. A key that is not known is left alone: an actor that a client sends means nothing."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+
+Snapshot = str | int | None
+
+
+class Body(BaseModel):
+    """What they have in common."""
+
+    model_config = ConfigDict(populate_by_name=True, strict=False)
+
+
+class QueryBody(Body):
+    """A read query."""
+
+    query: str = Field(validation_alias=AliasChoices("query", "query_source"), description="The text of the query.")
+    name: str | None = Field(
+        None, validation_alias=AliasChoices("name", "query_name"), description="Which query of the text."
+    )
+    params: dict[str, Any] | None = None
+    branch: str | None = None
+    snapshot: Snapshot = Field(None, description="An older state: a commit, a tag, a branch or a manifest version.")
+
+
+class MutateBody(Body):
+    """A mutation."""
+
+    query: str = Field(validation_alias=AliasChoices("query", "query_source"), description="The text of the mutation.")
+    name: str | None = Field(
+        None, validation_alias=AliasChoices("name", "query_name"), description="Which query of the text."
+    )
+    params: dict[str, Any] | None = None
+    branch: str | None = None
+
+
+class OldQueryBody(Body):
+    """A read query, with the field names of older clients."""
+
+    query_source: str = Field(validation_alias=AliasChoices("query_source", "query"))
+    query_name: str | None = Field(None, validation_alias=AliasChoices("query_name", "name"))
+    params: dict[str, Any] | None = None
+    branch: str | None = None
+    snapshot: Snapshot = None
+
+    def now(self) -> QueryBody:
+        """With the names of today."""
+        return QueryBody(
+            query=self.query_source,
+            name=self.query_name,
+            params=self.params,
+            branch=self.branch,
+            snapshot=self.snapshot,
+        )
+
+
+class LoadBody(Body):
+    """Records to load: JSON lines as one text, or a list of records."""
+
+    data: str | list[dict[str, Any]]
+    mode: Literal["append", "merge", "overwrite"]
+    branch: str | None = None
+    from_: str | None = Field(None, alias="from", description="Make `branch` from this one if there is none.")
+
+
+class ExportBody(Body):
+    """What to export: everything, or some types."""
+
+    branch: str | None = None
+    snapshot: Snapshot = None
+    type_names: list[str] | None = None
+    table_keys: list[str] | None = None
+
+
+class SchemaBody(Body):
+    """A schema to become that of the graph."""
+
+    schema_source: str
+    allow_data_loss: bool = False
+
+
+class BranchBody(Body):
+    """A branch to make."""
+
+    name: str
+    from_: str | None = Field(None, alias="from", description="A branch, a commit or a tag; `main` by default.")
+
+
+class MergeBody(Body):
+    """Two branches to merge."""
+
+    source: str
+    target: str = "main"
+    strategy: Literal["ours", "theirs"] | None = None
+    resolutions: dict[str, dict[str, Any]] | None = Field(
+        None, description="Answers by table key and row id: ours, theirs, the values of a row, or null to delete it."
+    )
+    dry_run: bool = False
+    delete_branch: bool = False
+    granularity: Literal["row", "property"] | None = None
+
+
+class DiffBody(Body):
+    """Two states to compare: branches, commits, tags."""
+
+    from_: str = Field(alias="from")
+    to: str
+    kinds: list[Literal["node", "edge"]] | None = None
+    types: list[str] | None = None
+    ops: list[Literal["insert", "update", "delete"]] | None = None
+    summary: bool = Field(False, description="Only the counts.")
+
+
+class InvokeBody(Body):
+    """The arguments of a stored query. It is called by name, never by its text."""
+
+    params: dict[str, Any] | None = None
+    branch: str | None = None
+    snapshot: Snapshot = None

@@ -1,0 +1,98 @@
+"""Engine calls off the event loop: pools of threads, calls that stop when their client goes, streams made in threads.
+
+Reads and writes have threads of their own: writers that wait for their turn must not keep readers from theirs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from omnigraph.read.state.control import CancelToken
+from omnigraph.server.admission import Ticket
+
+T = TypeVar("T")
+
+SOON = 0.05
+"""Seconds before somebody looks whether the client is still there; most calls are done by then."""
+
+
+class Threads:
+    """The threads of one server process."""
+
+    def __init__(self, readers: int, writers: int) -> None:
+        self._readers = ThreadPoolExecutor(readers, thread_name_prefix="omnigraph-read")
+        self._writers = ThreadPoolExecutor(writers, thread_name_prefix="omnigraph-write")
+
+    async def read(self, request: Request, work: Callable[[CancelToken], T]) -> T:
+        """Run a read. When the client goes, it is cancelled."""
+        token = CancelToken()
+        running = asyncio.get_running_loop().run_in_executor(self._readers, work, token)
+        try:
+            done, _ = await asyncio.wait({running}, timeout=SOON)
+            if not done:
+                gone = asyncio.ensure_future(_until_gone(request))
+                try:
+                    either: set[asyncio.Future[Any]] = {running, gone}
+                    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    gone.cancel()
+        finally:
+            if not running.done():
+                token.cancel()
+        return await running
+
+    async def write(self, work: Callable[[], T]) -> T:
+        """Run a write. Once it has begun it comes to its end, whether or not anybody waits for it."""
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._writers, work))
+
+    async def pull(self, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+        """The pieces of an iterator that blocks, each made when the one before it has been taken."""
+        loop = asyncio.get_running_loop()
+        while (piece := await loop.run_in_executor(self._readers, next, pieces, None)) is not None:
+            yield piece
+
+    def close(self) -> None:
+        """Wait for what is running."""
+        self._readers.shutdown(wait=True, cancel_futures=True)
+        self._writers.shutdown(wait=True)
+
+
+class HeldStream(StreamingResponse):
+    """A streamed response that keeps its place in the admission until its last byte."""
+
+    def __init__(self, pieces: AsyncIterator[bytes], ticket: Ticket, media_type: str) -> None:
+        super().__init__(pieces, media_type=media_type)
+        self._ticket = ticket
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._ticket.release()
+
+
+def in_chunks(lines: Iterator[bytes], size: int = 1 << 18) -> Iterator[bytes]:
+    """Small pieces put together: a hop between threads for each line would cost more than the line."""
+    held: list[bytes] = []
+    length = 0
+    for line in lines:
+        held.append(line)
+        length += len(line)
+        if length >= size:
+            yield b"".join(held)
+            held, length = [], 0
+    if held:
+        yield b"".join(held)
+
+
+async def _until_gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,56 @@
+"""Requests that a machine makes up from the OpenAPI document: no 500, and what is said is what is meant."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis import checks
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from omnigraph.server.server_settings import GraphSettings
+from tests.server.graphs import make
+from tests.server.running import serving
+
+EXAMPLES = 60 if os.environ.get("OMNIGRAPH_EXPLORE") else 6
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    folder = tmp_path_factory.mktemp("fuzzed")
+    graph = GraphSettings("default", make(folder), queries=str(folder / "queries"))
+    with serving(graph, actor_requests=1000) as running:
+        yield schemathesis.openapi.from_url(f"{running.url}/openapi.json")
+
+
+schema = schemathesis.pytest.from_fixture("api")
+
+
+@schema.parametrize()
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_whatever_comes(case: Any) -> None:
+    if case.operation.path.endswith("/changes") and "commits" not in case.operation.path:
+        case.headers = {**(case.headers or {}), "Accept": "application/json"}  # events have no end
+    case.path_parameters = {**case.path_parameters, "graph_id": "default"} if case.path_parameters else {}
+    case.call_and_validate(
+        checks=[
+            checks.not_a_server_error,
+            status_code_conformance,
+            content_type_conformance,
+            response_schema_conformance,
+        ],
+        timeout=60,
+    )

@@ -1,0 +1,280 @@
+"""One script of calls, on a store and on a server: the same values, the same errors, the same documents."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import omnigraph as og
+from omnigraph import errors
+from omnigraph.cli.main import main
+from omnigraph.server.server_settings import GraphSettings
+from tests.server.graphs import ALL_PEOPLE, SCHEMA, make
+from tests.server.running import Running, serving
+
+INSERT = "query m($s: String, $a: I32?) { insert Person { slug: $s, age: $a } }"
+SET_AGE = 'query m($a: I32) { update Person set { age: $a } where slug = "bob" }'
+
+
+@pytest.fixture(scope="module")
+def uri(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A graph of its own for each surface, and one that both look at."""
+    return make(tmp_path_factory.mktemp("parity"))
+
+
+@pytest.fixture(scope="module")
+def server(uri: str) -> Iterator[Running]:
+    with serving(GraphSettings("default", uri, queries=str(Path(uri).parent / "queries"))) as running:
+        yield running
+
+
+@pytest.fixture(params=["store", "server"])
+def g(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    own = make(tmp_path)
+    if request.param == "store":
+        with og.open(own) as graph:
+            yield graph
+        return
+    with serving(GraphSettings("default", own)) as running, og.connect(running.url) as graph:
+        yield graph
+
+
+def test_the_same_calls_give_the_same_values(g: Any, tmp_path: Path) -> None:
+    # reading
+    rows = g.query(ALL_PEOPLE)
+    assert rows.rows()[0] == {"p.slug": "ada", "p.age": 36, "p.born": datetime.date(1815, 12, 10)}
+    assert [str(column.type) for column in rows.columns] == ["String", "I32", "Date"]
+    assert rows.schema.types == [pa.string(), pa.int32(), pa.date32()]
+    assert len(rows) == 2
+    assert rows.to_pandas()["p.age"].tolist() == [36, 20]
+    by_date = "query q($d: Date) { match { $p: Person  $p.born = $d } return { $p } }"
+    assert g.query(by_date, d=datetime.date(1815, 12, 10)).rows()[0]["p"]["slug"] == "ada"
+    assert g.query(by_date, params={"d": "1900-01-01"}).rows() == []
+    assert g.entity("Person", "nobody") is None
+    # writing
+    before = g.head()
+    done = g.mutate(INSERT, s="carl", a=7)
+    assert (done.affected_nodes, done.query_name, done.inserted_ids) == (1, "m", {"node:Person": ("carl",)})
+    assert done.commit.parent_commit_id == before.graph_commit_id
+    assert g.head() == done.commit
+    assert g.mutate(INSERT, s="carl").commit is None or True
+    with pytest.raises(errors.PreconditionFailed):
+        g.mutate(INSERT, s="cleo", if_commit=before.graph_commit_id)
+    # loads in every form
+    line = b'{"type": "Person", "data": {"slug": "d1"}}\n'
+    file = tmp_path / "d.jsonl"
+    file.write_bytes(line.replace(b"d1", b"d2"))
+    assert g.load(line, mode="append").rows_loaded == 1
+    assert g.load(file, mode="append").rows_loaded == 1
+    assert g.load([{"type": "Person", "data": {"slug": "d3", "born": "2000-01-01"}}], mode="append").rows_loaded == 1
+    frame = pa.table({"slug": ["d4", "d5"], "years": pa.array([1, None], pa.int32())})
+    assert g.load(frame, mode="append", type="Person", columns={"years": "age"}).rows_loaded == 2
+    ends = pa.table({"who": ["d4"], "at": ["acme"]})
+    assert g.load(ends, mode="append", type="WorksAt", src="who", dst="at").rows_loaded == 1
+    with pytest.raises(errors.KeyConflict) as twice:
+        g.load(line, mode="append")
+    assert (twice.value.violations[0].row_id, twice.value.counts) == ("d1", {"existing_id": 1})
+    forked = g.load(line, mode="merge", branch="fork", from_="main")
+    assert (forked.branch_created, forked.branch, forked.base_branch) == (True, "fork", "main")
+    # branches, differences, merges
+    with g.branch("review") as review:
+        review.mutate(SET_AGE, a=21)
+        assert review.query(ALL_PEOPLE).rows()[1]["p.age"] == 21
+    assert g.branch_list() == ["fork", "main", "review"]
+    difference = g.diff("main", "review")
+    assert [(c.type, c.id, c.op.value, c.changed_fields) for c in difference] == [("Person", "bob", "update", ("age",))]
+    assert difference.summary()[0].to_json() == {"table_key": "node:Person", "inserts": 0, "updates": 1, "deletes": 0}
+    assert g.merge("review", dry_run=True).outcome.value == "fast_forward"
+    g.mutate(SET_AGE, a=22)
+    with pytest.raises(errors.MergeConflicts) as collided:
+        g.merge("review")
+    assert [(c.table_key, c.row_id, c.kind.value) for c in collided.value.conflicts] == [
+        ("node:Person", "bob", "DivergentUpdate")
+    ]
+    merged = g.merge("review", resolutions={("node:Person", "bob"): "theirs"}, delete_source=True)
+    assert (merged.outcome.value, merged.source_deleted) == ("merged", True)
+    g.branch_delete("fork")
+    # history
+    log = g.log(limit=2)
+    assert log[0] == g.head() == g.commit(log[0].graph_commit_id)
+    assert [change.id for change in g.commit_changes(log[0].graph_commit_id)] == ["bob"]
+    page = g.changes(limit=3)
+    assert len(page) == 3
+    assert [change.op.value for change in page.blocks[1].changes] == ["insert"] * 4
+    assert g.changes(since=page.cursor).blocks[0].commit.parent_commit_id == page.blocks[-1].commit.graph_commit_id
+    assert g.query(ALL_PEOPLE, at=before.graph_commit_id).rows() == rows.rows()
+    assert g.query(ALL_PEOPLE, at=before.created).rows() == rows.rows()
+    # blobs
+    g.load([{"type": "Person", "data": {"slug": "pia", "photo": {"base64": "AAECAwQ="}}}], mode="append")
+    assert g.read_blob("Person", "pia", "photo") == b"\x00\x01\x02\x03\x04"
+    assert g.read_blob("Person", "pia", "photo", start=1, end=3) == b"\x01\x02"
+    assert (g.read_blob("Person", "pia", "photo", start=9), g.read_blob("Person", "pia", "photo", end=0)) == (b"", b"")
+    # schema
+    assert g.schema_source() == SCHEMA
+    wider = SCHEMA + "node City { name: String @key }\n"
+    assert g.plan_schema(wider).to_json()["steps"][0]["kind"] == "add_type"
+    applied = g.apply_schema(wider)
+    assert (applied.to_json()["applied"], applied.commit) == (True, g.head())
+    assert g.export(tmp_path / "out.jsonl").rows == len(list(g.export_lines()))
+    assert g.snapshot().to_json()["graph_commit_id"] == g.head().graph_commit_id
+
+
+def test_the_same_mistakes_are_the_same_errors(g: Any) -> None:
+    for call, kind in (
+        (lambda: g.query("query q( {"), errors.QueryParseError),
+        (lambda: g.query("query q() { match { $p: Persn } return { $p } }"), errors.QueryTypeError),
+        (lambda: g.query(INSERT, s="x"), errors.BadRequest),
+        (lambda: g.query(ALL_PEOPLE, nobody=1), errors.BadRequest),
+        (lambda: g.query(ALL_PEOPLE, branch="none"), errors.NotFound),
+        (lambda: g.query(ALL_PEOPLE, at="none"), errors.NotFound),
+        (lambda: g.commit("01AAAAAAAAAAAAAAAAAAAAAAAA"), errors.NotFound),
+        (lambda: g.changes(since="nonsense"), errors.StaleCursor),
+        (lambda: g.branch_create("main"), errors.BadRequest),
+        (lambda: g.load([{"type": "Person", "data": {}}], mode="append"), errors.ValidationFailed),
+        (lambda: g.load([], mode="sideways"), errors.BadRequest),
+        (lambda: g.entity("Nothing", "x"), errors.NotFound),
+        (lambda: g.plan_schema("node {"), errors.LanguageError),
+    ):
+        with pytest.raises(kind) as caught:
+            call()
+        assert "Traceback" not in caught.value.message
+    with pytest.raises(errors.QueryTypeError) as typed:
+        g.query("query q() { match { $p: Persn } return { $p } }")
+    assert typed.value.codes
+    assert typed.value.diagnostics[0].span.line == 1
+
+
+READS = [
+    ["query", "-e", ALL_PEOPLE],
+    ["query", "-e", ALL_PEOPLE, "--format", "csv"],
+    ["snapshot"],
+    ["branch", "list"],
+    ["branch", "diff", "main", "main"],
+    ["commit", "list"],
+    ["commit", "list", "--limit", "1"],
+    ["changes"],
+    ["schema", "show"],
+    ["schema", "diagram"],
+    ["export", "--to", "-"],
+]
+
+
+@pytest.mark.parametrize("words", READS, ids=" ".join)
+def test_commands_print_the_same(words: list[str], uri: str, server: Running, capfdbinary: Any) -> None:
+    for extra in ([], ["--json"]):
+        assert main([*words, "--store", uri, *extra]) == 0
+        local = capfdbinary.readouterr().out
+        assert main([*words, "--server", server.url, *extra]) == 0
+        assert capfdbinary.readouterr().out == local
+
+
+def test_the_document_of_a_query_is_the_response_of_the_server(uri: str, server: Running, capsys: Any) -> None:
+    assert main(["query", "-e", ALL_PEOPLE, "--store", uri, "--json"]) == 0
+    with server.client() as http:
+        assert json.loads(capsys.readouterr().out) == http.post("/query", json={"query": ALL_PEOPLE}).json()
+
+
+def test_what_goes_through_no_server_says_so(server: Running, tmp_path: Path, capsys: Any) -> None:
+    for words in (["optimize"], ["verify"], ["query", "-e", ALL_PEOPLE, "--explain"]):
+        assert main([*words, "--server", server.url]) == 1
+        assert "not through a server" in capsys.readouterr().err
+    assert main(["snapshot", "--server", server.url, "--as", "act-ada"]) == 1
+    assert "takes the actor from the token" in capsys.readouterr().err
+    assert main(["snapshot", "g.omni", "--server", server.url]) == 1
+    schema = tmp_path / "s.pg"
+    schema.write_text(SCHEMA)
+    assert main(["init", "--schema", str(schema), "--server", server.url]) == 1
+    with pytest.raises(errors.Unavailable):
+        og.connect("http://127.0.0.1:9").query(ALL_PEOPLE)
+    with pytest.raises(errors.BadRequest, match="starts with http"):
+        og.connect("127.0.0.1")
+
+
+def test_stored_queries_by_the_client(server: Running) -> None:
+    with og.connect(server.url, graph="default") as graph:
+        assert [query["name"] for query in graph.stored_queries()] == ["hire", "people", "secret"]
+        assert graph.invoke("people", least=30).rows() == [{"p.slug": "ada", "p.age": 36}]
+        graph.branch_create("hiring")
+        assert graph.invoke("hire", {"slug": "zed"}, branch="hiring").affected_nodes == 1
+        with pytest.raises(errors.NotFound):
+            graph.invoke("nothing")
+        graph.branch_delete("hiring")
+
+
+def test_the_async_twin(server: Running) -> None:
+    async def script() -> int:
+        async with await og.aio.connect(server.url) as graph:
+            one, two = await asyncio.gather(graph.query(ALL_PEOPLE), graph.branch_list())
+            return len(one) + len(two)
+
+    assert asyncio.run(script()) == 3
+
+
+def test_following_changes(server: Running) -> None:
+    with og.connect(server.url) as graph:
+        feed = graph.follow(since="beginning")
+        first = next(feed)
+        assert first.commit.kind.value == "Init"
+        feed.close()
+
+
+def test_profiles_and_tokens(
+    uri: str, server: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    import io
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("sys.stdin", io.StringIO("sesame\n"))
+    assert main(["login", "work", "--url", server.url, "--token-stdin"]) == 0
+    kept = tmp_path / ".omnigraph" / "credentials.json"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert "sesame" not in (tmp_path / ".omnigraph" / "config.yaml").read_text()
+    assert main(["profile", "set", "here", "--server", "work", "--default"]) == 0
+    capsys.readouterr()
+    assert main(["snapshot", "--json"]) == 0
+    through = json.loads(capsys.readouterr().out)
+    assert main(["snapshot", "--store", uri, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == through
+    assert main(["graphs", "list", "--server", "work"]) == 0
+    assert "served" in capsys.readouterr().out
+    assert main(["config", "show"]) == 0
+    shown = capsys.readouterr().out
+    assert "servers.work.token" in shown
+    assert "sesame" not in shown
+    kept.chmod(0o644)
+    assert main(["snapshot", "--server", "work"]) == 1
+    assert "can be read by others" in capsys.readouterr().err
+    monkeypatch.setenv("OMNIGRAPH_TOKEN_WORK", "other")
+    assert main(["snapshot", "--server", "work"]) == 0
+    kept.chmod(0o600)
+    assert main(["logout", "work"]) == 0
+    assert main(["profile", "delete", "here"]) == 0
+    assert main(["snapshot"]) == 1
+    assert main(["snapshot", "--profile", "nowhere"]) == 1
+    assert main(["snapshot", "--server", "wrok"]) == 1
+    assert "did you mean `work`" in capsys.readouterr().err
+
+
+def test_the_queries_command(uri: str, server: Running, capsys: Any) -> None:
+    folder = str(Path(uri).parent / "queries")
+    assert main(["queries", "list", "--store", uri, "--queries", folder, "--json"]) == 0
+    local = capsys.readouterr().out
+    assert main(["queries", "list", "--server", server.url, "--json"]) == 0
+    assert capsys.readouterr().out == local
+    assert main(["queries", "validate", uri, "--queries", folder]) == 0
+    assert "3 queries fit the schema" in capsys.readouterr().out
+    broken = Path(uri).parent / "broken.gq"
+    broken.write_text(
+        "query a() { match { $p: Persn } return { $p } }\nquery b() { match { $c: Cmpny } return { $c } }"
+    )
+    assert main(["queries", "validate", uri, "--queries", str(broken)]) == 1
+    told = capsys.readouterr().err
+    assert "Persn" in told
+    assert "Cmpny" in told
