@@ -178,7 +178,7 @@ def _planned(
     """
     states = tuple(reader.state(table_key) for table_key in compiled.reads)
     # A compiled query is known by identity; what is kept holds on to it, so the identity stays its own.
-    _, searches = caches.plans.get((id(compiled), "searches"), lambda: (compiled, text_matches(compiled)))
+    _, searches = caches.searches.get(id(compiled), lambda: (compiled, text_matches(compiled)))
     several = len(compiled.all_variables or compiled.variables) > 1
     texts = {match: _text_of(match, parameters) for match in searches} if several else {}
 

@@ -106,9 +106,14 @@ class Corpus:
                 self.commit(staged)
 
     def compact(self) -> None:
+        """Put fragments together and drop the indexes that this loses on a fork, as optimize does."""
         staged = self.tables.stage_compaction(self.head)
         if staged is not None:
             self.head = self.tables.commit_compaction(staged)
+        for name in self.tables.lost_indexes(self.head):
+            dropped = self.tables.stage_drop_index(self.head, name)
+            assert dropped is not None
+            self.commit(dropped)
 
     def fork(self, name: str) -> None:
         self.head = self.tables.create_fork(self.head, name)

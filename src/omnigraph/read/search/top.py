@@ -30,6 +30,8 @@ FIRST_PROBES = 16
 """Partitions that are looked into first. The answer stands when twice as many do not change it."""
 FEW_CANDIDATES = 4096
 """When a filter leaves no more rows than this, their vectors are read and measured: quicker, and exact."""
+MUCH_SHARE = 8
+"""Every vector is measured when one row in so many is wanted."""
 TIE = 1e-5
 """Scores of an index that differ by less than this part may be equal."""
 
@@ -125,9 +127,11 @@ def best_by_distance(
 ) -> Best:
     """The rows with the nearest vectors among those that pass the predicate."""
     coverage = run.reader.vector_coverage(searched.table_key, searched.column, searched.metric)
-    if exact or coverage is None or not coverage.covered:
+    much = count * MUCH_SHARE >= run.reader.row_count(searched.table_key)
+    if exact or much or coverage is None or not coverage.covered:
         ids, scores = _read_vectors(run, searched, vector, predicate, count, None)
-        return Best(ids, scores, "exact: " + ("asked for" if exact else "no index"))
+        why = "asked for" if exact else "no index" if coverage is None else "much of the table is wanted"
+        return Best(ids, scores, f"exact: {why}")
     if predicate is not None:
         few = run.reader.few(searched.table_key, ["id", searched.column], predicate, FEW_CANDIDATES)
         if few is not None:

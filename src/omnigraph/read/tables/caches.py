@@ -46,6 +46,7 @@ class ReadCaches:
     corpora: SingleFlightCache[Any] = field(init=False)
     codes: SingleFlightCache[Any] = field(init=False)
     plans: SingleFlightCache[Any] = field(init=False)
+    searches: SingleFlightCache[Any] = field(init=False)
     indexed: SingleFlightCache[frozenset[str]] = field(init=False)
     spent: dict[Hashable, float] = field(default_factory=dict)
     """What look-ups in an edge table have cost so far, by its state, in rough microseconds."""
@@ -61,6 +62,7 @@ class ReadCaches:
         self.corpora = SingleFlightCache(4096, lambda found: 0)
         self.codes = SingleFlightCache(4 * entries, _maybe_nbytes, column_bytes, budget=READS)
         self.plans = SingleFlightCache(256, lambda plan: 0)
+        self.searches = SingleFlightCache(256, lambda found: 0)
         self.indexed = SingleFlightCache(256, lambda columns: 0)
 
     def topology(self, reader: TableReader, edge: str, *, one_kind: bool) -> Topology:
@@ -119,6 +121,7 @@ class ReadCaches:
             self.corpora,
             self.codes,
             self.plans,
+            self.searches,
         ):
             cache.clear()
 
