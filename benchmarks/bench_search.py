@@ -138,9 +138,7 @@ def _texts(path: Path) -> list[Row]:
             "within 3 times of bare Lance",
             "s",
         ),
-        _compared(
-            "peak memory of a process that asks first", cold, "peak", "no more than 300 MB above bare Lance", "MB"
-        ),
+        _compared("peak memory of that process", cold, "peak", "no more than 300 MB above bare Lance", "MB"),
         measure(
             f"bm25 top 10, warm, {named}",
             lambda: graph.query(BM25, params={"w": QUERY}).to_arrow(),
