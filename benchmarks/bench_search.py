@@ -128,9 +128,17 @@ def _texts(path: Path) -> list[Row]:
     data = table_of(graph, "node:Doc")
     named = f"{TEXTS:,} texts of {WORDS} words"
     cold = [_in_a_process(path, side) for side in ("ours", "lance")]
+    read_before = [_in_a_process(path, "read before"), cold[1]]
     rows = [
         _compared(f"first bm25 top 10 of a process, {named}", cold, "seconds", "within 3 times of bare Lance", "s"),
-        _compared("memory of that process", cold, "peak", "no more than 300 MB above bare Lance", "MB"),
+        _compared(
+            "the same in a process that has asked another table something, so that the language is loaded",
+            read_before,
+            "seconds",
+            "within 3 times of bare Lance",
+            "s",
+        ),
+        _compared("peak memory of that process", cold, "peak", "no more than 300 MB above bare Lance", "MB"),
         measure(
             f"bm25 top 10, warm, {named}",
             lambda: graph.query(BM25, params={"w": QUERY}).to_arrow(),
@@ -168,9 +176,11 @@ def _in_a_process(path: Path, side: str) -> dict[str, float]:
 
 
 def first_query(path: str, side: str) -> dict[str, float]:
-    """One query in a process that has asked nothing yet: seconds from the opened graph to rows, and peak memory."""
+    """One query in a process that has searched nothing yet: seconds from the opened graph to rows, and peak memory."""
     graph = og.open(path, read_only=True)
     data = table_of(graph, "node:Doc") if side == "lance" else None
+    if side == "read before":
+        graph.query("query q() { match { $i: Item } return { count($i) as n } }").to_arrow()
     started = time.perf_counter()
     if data is not None:
         bare_text(data, QUERY)
