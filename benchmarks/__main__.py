@@ -1,9 +1,10 @@
 """`make bench`: runs what is asked for (everything by default) and writes one Markdown table.
 
-python -m benchmarks [languages] [mutation] [writers] [load] [read] [merge] [undo] [spark] [open] [large] [scale]
-                     [--out FILE]
+python -m benchmarks [SUITE ...] [--out FILE]
 
-`scale` takes minutes and gigabytes of disk: it runs only when it is named.
+`scale` and `search_scale` take minutes and gigabytes of disk: they run only when they are named.
+
+python -m benchmarks soak_writers [--minutes 10]   runs many writers for long and says whether all went well
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from pathlib import Path
 
 from benchmarks.harness import Row, markdown
 
-SUITES = ("languages", "open", "mutation", "writers", "read", "merge", "undo", "load", "spark", "large")
-ONLY_WHEN_NAMED = ("scale",)
+SUITES = ("languages", "open", "mutation", "writers", "read", "search", "merge", "undo", "load", "spark", "large")
+ONLY_WHEN_NAMED = ("scale", "search_scale")
 
 
 def main() -> None:
     """Run the suites that were named."""
+    if sys.argv[1:2] == ["soak_writers"]:
+        importlib.import_module("benchmarks.soak_writers").main(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     parser.add_argument(
         "suites", nargs="*", choices=[*SUITES, *ONLY_WHEN_NAMED, []], help="which to run; all but scale by default"

@@ -26,6 +26,21 @@ settings.register_profile("explore", print_blob=True)
 settings.load_profile("explore" if os.environ.get("OMNIGRAPH_EXPLORE") else "same-each-time")
 """What passed once passes again; `make explore` draws new examples."""
 
+os.environ.setdefault("OMNIGRAPH_COMMIT_LOG_DELAY", "0")
+"""Each commit is logged before it is acknowledged, so that tests can tell what one write does to the disk and where a
+crash hits it. Those that ask for `logged_soon` run as users do."""
+
+
+@pytest.fixture
+def logged_soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Commits of `main` are logged together, some time after they were acknowledged, here and in child processes."""
+    from omnigraph.config import override
+
+    with override(commit_log_delay=0.1):
+        # Not before: settings are read from the environment when they are first asked for.
+        monkeypatch.setenv("OMNIGRAPH_COMMIT_LOG_DELAY", "100ms")
+        yield
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:

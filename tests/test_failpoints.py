@@ -104,3 +104,10 @@ def test_an_unknown_name_in_the_environment_is_an_error_when_the_first_failpoint
 def test_importing_failpoints_imports_nothing_heavy() -> None:
     done = _run("", "import sys; print([m for m in ('lance', 'pyarrow', 'pyspark', 'duckdb') if m in sys.modules])")
     assert done.stdout == "[]\n"
+
+
+def test_a_failpoint_of_a_module_that_is_not_imported_yet_can_be_switched_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failpoints, "KNOWN", {})
+    monkeypatch.setattr(failpoints, "_import_every_module", lambda: declare("test.later", "In a module of its own"))
+    with active("test.later", "raise"), pytest.raises(FailpointError):
+        failpoint("test.later")

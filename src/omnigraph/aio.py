@@ -24,6 +24,7 @@ from omnigraph.graph import Graph
 
 if TYPE_CHECKING:
     from omnigraph.client.remote_graph import RemoteGraph
+    from omnigraph.policy.decide_access import Policy
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -100,6 +101,7 @@ class AsyncGraph:
         self.diff = _awaited(graph.diff)
         self.changes = _awaited(graph.changes)
         self.ensure_indices = _awaited(graph.ensure_indices)
+        self.relocate = _awaited(graph.relocate)
         self.optimize = _awaited(graph.optimize)
         self.repair = _awaited(graph.repair)
         self.cleanup = _awaited(graph.cleanup)
@@ -115,6 +117,10 @@ class AsyncGraph:
     def tags(self) -> AsyncTags:
         """Names for commits: `create`, `list`, `delete`."""
         return AsyncTags(self.graph)
+
+    def under(self, policy: Policy | None) -> AsyncGraph:
+        """Another handle on the same opened graph, under another policy, as `Graph.under` gives it."""
+        return AsyncGraph(self.graph.under(policy))
 
     @asynccontextmanager
     async def branch(

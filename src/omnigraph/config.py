@@ -94,6 +94,10 @@ class Settings:
     commit_log_tail_rows: int = _from_environment(256, "OMNIGRAPH_COMMIT_LOG_TAIL_ROWS", _whole)
     """The log's last fragment is rewritten until it has this many rows, so that 10 000 commits are 40 fragments."""
 
+    commit_log_delay: float = _from_environment(0.2, "OMNIGRAPH_COMMIT_LOG_DELAY", parse_duration)
+    """Seconds that a small write to `main` may be acknowledged before it is in the commit log, so that those which come
+    close together are logged together; 0 logs each before it is acknowledged. The commit itself is durable at once."""
+
     commit_log_prune_every: int = _from_environment(32, "OMNIGRAPH_COMMIT_LOG_PRUNE_EVERY", _whole)
     """Old versions of the commit log are removed each time this many have piled up."""
 
@@ -122,7 +126,13 @@ class Settings:
     """`indexed` or `csr` forces how edges are followed; unset decides by cost."""
 
     column_cache: int = _from_environment(512 << 20, "OMNIGRAPH_COLUMN_CACHE", parse_size)
-    """Bytes of whole columns that reads keep in memory, and as much again for the tokens of text columns."""
+    """Bytes of whole columns that reads keep in memory."""
+
+    read_cache: int = _from_environment(1536 << 20, "OMNIGRAPH_READ_CACHE", parse_size)
+    """Bytes that reads of all graphs keep in memory together: columns, ids, adjacency. What was last used stays."""
+
+    index_cache: int = _from_environment(512 << 20, "OMNIGRAPH_INDEX_CACHE", parse_size)
+    """Bytes of opened indexes that Lance keeps in memory for one graph; they outlive writes to the tables."""
 
     lease_seconds: float = _from_environment(30.0, "OMNIGRAPH_LEASE_SECONDS", parse_duration)
     """How long a lease on an object store lasts without being renewed. On local disk the system's locks decide."""

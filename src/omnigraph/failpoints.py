@@ -73,6 +73,8 @@ def failpoint(name: str) -> None:
 def active(name: str, action: str) -> Iterator[None]:
     """Switch one failpoint on for the duration of a `with` block, in this process."""
     if name not in KNOWN:
+        _import_every_module()
+    if name not in KNOWN:
         raise FailpointMisuse(_unknown(name))
     parsed = _parse_action(action)
     with _lock:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from omnigraph.errors import BadRequest
 from omnigraph.forked import is_here, opened_here
-from omnigraph.handle.groups import BranchGroup, MaintenanceGroup, SchemaGroup
+from omnigraph.graph_groups import BranchGroup, MaintenanceGroup, SchemaGroup
 from omnigraph.handle.reads import Reads
 from omnigraph.handle.undoing import Undoing
 from omnigraph.handle.upkeep import Maintenance
@@ -77,16 +77,21 @@ def copy(
     *,
     branches: Collection[str] = (),
     at: str | None = None,
+    actor: str | None = None,
+    policy: Policy | Bundle | str | PathLike[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> CopyResult:
     """Copy a graph with its history to an empty place, on any store, while others go on writing to it.
 
     With `branches`, only `main` and those; with `at`, only `main` as it was then. An interrupted copy is carried on by
-    the same call.
+    the same call. Under a `policy` the actor must be allowed to administer the graph: a copy has all of it.
     """
     from omnigraph.maintain.copying.copy import copy as make_copy
 
     opened_here()
+    rules = _installed(policy)
+    if rules is not None:
+        rules.require(actor, Action.ADMIN)
     return make_copy(_address(source), _address(target), branches=branches, at=at, progress=progress)
 
 
@@ -155,7 +160,7 @@ class Graph(Reads, Writes, Versions, Undoing, Maintenance):
 
     @property
     def maintenance(self) -> MaintenanceGroup:
-        """What operators do: `optimize`, `ensure_indices`, `repair`, `cleanup`, `verify`, `recoveries`."""
+        """What operators do: `optimize`, `ensure_indices`, `repair`, `cleanup`, `verify`, `recoveries`, `relocate`."""
         return MaintenanceGroup(self)
 
     def close(self) -> None:

@@ -10,6 +10,8 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import BadRequest, Conflict, NotFound, PreconditionFailed
 
+pytestmark = pytest.mark.usefixtures("logged_soon")
+
 SCHEMA = """
 node Person {
     slug: String @key

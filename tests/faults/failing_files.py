@@ -110,7 +110,7 @@ def plugged(disk: Disk) -> Iterator[Disk]:
         for module in (os_locks, lease_locks, newest):
             put_in(module, "os", fake_os)
         fake_lock = SimpleNamespace(
-            **{name: getattr(os_locks.fcntl, name) for name in ("LOCK_EX", "LOCK_SH", "LOCK_NB")},
+            **{name: getattr(os_locks.fcntl, name) for name in ("LOCK_EX", "LOCK_SH", "LOCK_NB", "LOCK_UN")},
             flock=guarded("flock", os_locks.fcntl.flock, system),
         )
         put_in(os_locks, "fcntl", fake_lock)
@@ -119,6 +119,7 @@ def plugged(disk: Disk) -> Iterator[Disk]:
             put=guarded("put", obstore.put, of_obstore),
         )
         put_in(objects, "obstore", fake_obstore)
+        put_in(objects, "write_file", guarded("put", objects.write_file, system))
         put_in(lance, "dataset", guarded("dataset", lance.dataset, of_lance))
         for owner, name in (
             (LanceScanner, "to_reader"),

@@ -229,7 +229,7 @@ class _Run:
     def _kill(self, writer: _Writer) -> None:
         writer.dead = True
         for descriptor in writer.descriptors & os_locks._open_descriptors:
-            os_locks.unlock(descriptor)
+            os_locks.close(descriptor)
 
 
 def open_root(uri: str) -> object:

@@ -9,8 +9,11 @@ from urllib.parse import quote
 import lance
 import pyarrow as pa
 import pytest
+from lance.dataset import LanceDataset
 from lance.fragment import write_fragments
 
+from omnigraph.storage.handles.base_paths import with_bases_at
+from omnigraph.storage.handles.manifest_files import relocated
 from tests.guards.conftest import NewTable, append_of, commit, ids
 
 
@@ -96,3 +99,28 @@ def test_below_a_question_mark_lance_does_not_find_its_own_branches(tmp_path: Pa
         write_fragments(pa.table({"id": ["b"]}), branch)
     with pytest.raises(OSError, match="root location of branch"):
         branch.create_branch("f-2")
+
+
+def test_a_branch_names_its_parents_and_can_be_opened_with_other_names_for_them(
+    new_table: NewTable, tmp_path: Path
+) -> None:
+    """A moved graph rests on this: the description of a version can be given, and commits keep what it says."""
+    base = new_table("a")
+    base.create_branch("f-1", (None, 1))
+    moved = str(tmp_path / "elsewhere" / Path(base.uri).name)
+    shutil.move(base.uri, moved)
+    line = lance.dataset(f"{moved}/tree/f-1")
+    (parent,) = line.base_paths().values()
+    assert (parent.name, parent.path) == (None, base.uri)
+    with pytest.raises(Exception, match="Not found"):
+        line.to_table()
+    description = with_bases_at(line._ds.serialized_manifest(), moved, "f-1")
+    here = LanceDataset(line.uri, version=1, serialized_manifest=description)
+    assert here.to_table()["id"].to_pylist() == ["a"]
+    commit(here, append_of(here, "b"))
+    again = lance.dataset(line.uri)
+    assert [one.path for one in again.base_paths().values()] == [moved]
+    assert sorted(ids(again)) == ["a", "b"]
+    older = next(Path(moved, "tree", "f-1", "_versions").glob(f"{2**64 - 2}.manifest"))
+    older.write_bytes(relocated(older.read_bytes(), line.uri, "f-1") or b"")
+    assert lance.dataset(line.uri, version=1).to_table()["id"].to_pylist() == ["a"]

@@ -15,6 +15,7 @@ from omnigraph.maintain.copying.copy import copy
 from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.uri import parse_root
 from tests.faults.harness import run_killed
+from tests.ledger.old_graphs import forge
 from tests.surfaces.test_moved_graphs import ADD, ALL, BRANCHES, live, told
 
 PAIR = "query q($k: String) { insert P { k: $k } insert K { from: $k, to: $k } }"
@@ -147,6 +148,18 @@ def test_what_was_cleaned_up_meanwhile_is_not_in_the_copy(tmp_path: Path) -> Non
     with og.open(target) as graph:
         assert "later" in [row["p.k"] for row in graph.query(ALL).rows()]
         assert graph.verify(deep=True).ok
+
+
+def test_a_graph_of_an_older_program_is_not_copied_as_it_is(tmp_path: Path) -> None:
+    forge(str(tmp_path / "old"), 3)
+    with pytest.raises(BadRequest, match="open it for writing once"):
+        og.copy(tmp_path / "old", tmp_path / "copy")
+    og.open(tmp_path / "old").close()
+    og.copy(tmp_path / "old", tmp_path / "copy")
+    with og.open(tmp_path / "copy") as graph:
+        assert graph.branch_list() == ["main", "review/1"]
+        assert [c.actor_id for c in graph.log("review/1")] == ["act-dee", "act-ada"]
+        assert graph.verify().ok
 
 
 def test_refusals_leave_everything_as_it_is(source: str, tmp_path: Path) -> None:

@@ -161,6 +161,14 @@ def test_commands_obey_too(world: Any, capsys: pytest.CaptureFixture[str]) -> No
             assert (code == 0, "may not" in told) == (allowed, not allowed), (argv, told)
 
 
+def test_a_copy_needs_the_right_to_administer(tmp_path: Path, world: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["copy", world[0], str(tmp_path / "copy"), "--policy", str(world[1] / "policy.yaml"), "--as"]
+    assert main([*argv, Grant("read", "any").actor]) == 1
+    assert "may not" in capsys.readouterr().err
+    assert not (tmp_path / "copy").exists()
+    assert main([*argv, Grant("admin").actor]) == 0
+
+
 def test_the_policy_commands(tmp_path: Path, world: Any, capsys: pytest.CaptureFixture[str]) -> None:
     file = str(world[1] / "policy.yaml")
     assert main(["policy", "validate", file]) == 0

@@ -151,6 +151,7 @@ def operations(tmp: Path) -> list[Operation]:
         Operation("cleanup", admin, lambda g, b, a: g.cleanup(keep_versions=10, actor=a)),
         Operation("verify", admin, lambda g, b, a: g.verify(actor=a)),
         Operation("set_granularity", admin, lambda g, b, a: g.set_granularity(None, actor=a)),
+        Operation("relocate", admin, lambda g, b, a: g.relocate(actor=a)),
         Operation("tag create", admin, lambda g, b, a: g.tags.create(fresh("tag"), b, actor=a)),
         Operation("tag delete", admin, delete_a_tag),
     ]

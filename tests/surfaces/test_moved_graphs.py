@@ -7,9 +7,12 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import lance
 import pytest
 
 import omnigraph as og
+import omnigraph.maintain.relocate  # its failpoints
+from omnigraph.failpoints import FailpointError, active
 from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.uri import parse_root
 from tests.faults.harness import run_killed
@@ -166,6 +169,51 @@ def test_both_copies_are_written_to(original: Path, tmp_path: Path) -> None:
         here.cleanup(keep_versions=1, confirm=True, force=True)
         assert there.verify(deep=True).ok
         assert here.verify(deep=True).ok
+
+
+def test_relocate_writes_down_where_the_graph_lies(original: Path, before: Told, tmp_path: Path) -> None:
+    """Afterwards no version names the old place, checksums hold, and Lance finds everything by itself."""
+    moved = tmp_path / "moved with a longer name"
+    original.rename(moved)
+    with og.open(moved, read_only=True) as graph:
+        preview = graph.relocate()
+        assert preview.preview
+        assert preview.versions > 10
+        with pytest.raises(og.errors.BadRequest, match="read-only"):
+            graph.relocate(confirm=True)
+    assert names_of(moved, str(original)) == preview.versions
+    with og.open(moved) as graph:
+        with active("relocate.file", "raise:3"), pytest.raises(FailpointError):
+            graph.relocate(confirm=True)
+        assert graph.verify(deep=True).ok, "half of it is done"
+        done = graph.relocate(confirm=True)
+        assert (done.versions, done.damaged) == (preview.versions - 3, ())
+        assert graph.relocate().versions == 0
+        assert graph.verify(deep=True).ok
+    assert names_of(moved, str(original)) == 0
+    og.copy(moved, tmp_path / "copy")
+    with og.open(tmp_path / "copy", read_only=True) as graph:
+        assert graph.verify(deep=True).ok
+    work_on(str(moved), before)
+
+
+def names_of(place: Path, root: str) -> int:
+    """How many versions of forks look for their parents below a root, as Lance reads them."""
+    files = [file for file in place.rglob("*.manifest") if "tree" in file.parts]
+    lines = [lance.dataset(str(file.parents[1]), version=2**64 - 1 - int(file.stem)) for file in files]
+    return sum(any(base.path.startswith(f"{root}/") for base in line.base_paths().values()) for line in lines)
+
+
+def test_a_fork_of_something_else_is_refused(original: Path, tmp_path: Path) -> None:
+    """What a fork shares files with must be a line of its own table; any other place is not touched."""
+    (fork,) = (original / "edges").glob("*/tree/*")
+    for file in (fork / "_versions").glob("*.manifest"):
+        name = fork.parents[1].name.encode()
+        file.write_bytes(file.read_bytes().replace(b"/edges/" + name, b"/edges/" + b"x" * len(name)))
+    with og.open(original, read_only=True) as graph:
+        with pytest.raises(og.OmniGraphError, match="is no line of this table"):
+            graph.query(EDGES, branch="two")
+        assert graph.query(EDGES).rows()
 
 
 def add_x(uri: str) -> None:

@@ -19,6 +19,8 @@ from omnigraph.write.load.load import load
 from omnigraph.write.mutate.mutate import mutate
 from tests.write.graphs import SCHEMA, company, edge, fill, ids, person, rows
 
+pytestmark = pytest.mark.usefixtures("logged_soon")
+
 PROJECT = Path(__file__).resolve().parents[2]
 INSERT = "query q($s: String) { insert Person { slug: $s } }"
 COMPANY = "query q($n: String) { insert Company { name: $n } update Company set { size: 1 } where name = $n }"

@@ -23,6 +23,8 @@ from omnigraph.ledger.values import GraphCommit
 from tests.faults.harness import answers_of
 from tests.write.serial_model import QUERIES, REFUSED, SCHEMA, Model, Operation, random_operation
 
+pytestmark = pytest.mark.usefixtures("logged_soon")
+
 ROUNDS = int(os.environ.get("OMNIGRAPH_SERIALISABLE_ROUNDS", "1"))
 
 

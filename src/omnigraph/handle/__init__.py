@@ -3,4 +3,4 @@
 Every part is thin: a method asks the policy, finds the right room and hands over. What they share is in `held`.
 """
 
-__all__ = ["groups", "reads", "undoing", "upkeep", "versions", "writes"]
+__all__ = ["reads", "undoing", "upkeep", "versions", "writes"]

@@ -14,6 +14,7 @@ from omnigraph.policy.actions import Action
 if TYPE_CHECKING:
     from omnigraph.maintain.cleanup import CleanupResult
     from omnigraph.maintain.optimize.optimize import MaintenanceResult
+    from omnigraph.maintain.relocate import RelocateReport
     from omnigraph.maintain.repair import RepairReport
     from omnigraph.maintain.tags import Tags
     from omnigraph.maintain.verify import VerifyReport
@@ -116,6 +117,16 @@ class Maintenance(Held):
 
         self._allow(Action.ADMIN, actor)
         return verify(self._store, deep=deep)
+
+    def relocate(self, *, confirm: bool = False, actor: str | None = None) -> RelocateReport:
+        """Make every version of a moved graph name the place where it lies now; without `confirm`, only count them.
+
+        A moved graph works without. Afterwards comparing its older states is as quick as before it was moved.
+        """
+        from omnigraph.maintain.relocate import relocate
+
+        self._allow(Action.ADMIN, actor)
+        return relocate(self._store, confirm=confirm)
 
     @property
     def tags(self) -> Tags:

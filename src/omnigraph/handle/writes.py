@@ -109,11 +109,11 @@ class Writes(Held):
 
     def catalog(self, at: Target = None, *, actor: str | None = None) -> Catalog:
         """The compiled schema of a snapshot."""
-        return self._store.catalog(self.snapshot(at, actor=actor).schema_digest)
+        return self._store.catalog(self._state("schema", at, None, actor).schema_digest)
 
     def schema_source(self, at: Target = None, *, actor: str | None = None) -> str:
         """The schema text of a snapshot, as it was accepted."""
-        return self._store.schemas.get(self.snapshot(at, actor=actor).schema_digest)[0]
+        return self._store.schemas.get(self._state("schema", at, None, actor).schema_digest)[0]
 
     def plan_schema(
         self,

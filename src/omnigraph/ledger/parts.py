@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from functools import cache
 from typing import Any
 
 from omnigraph.config import settings
@@ -22,6 +21,7 @@ from omnigraph.ledger.commit.queue import WriteQueue
 from omnigraph.ledger.commit.window import CommitWindows
 from omnigraph.ledger.history.commit_log import CommitLog
 from omnigraph.ledger.history.publish_marks import PublishMarks
+from omnigraph.ledger.history.unlogged import Unlogged
 from omnigraph.ledger.manifest.manifest import Manifest
 from omnigraph.ledger.recovery.audit import RecoveryAudit
 from omnigraph.ledger.recovery.sidecars import Sidecars
@@ -42,7 +42,8 @@ class GraphParts:
 
     `after_commit` is called with each intent that was committed through this store, and must return at once; `on_close`
     is called when it is closed. Rooms above hook their upkeep in there. `seen_versions` are the manifest versions that
-    branches (by incarnation) had when this handle last wrote to them.
+    branches (by incarnation) had when this handle last wrote to them; `writer_names` are names of leases of its
+    writes that are over.
     """
 
     def __init__(self, root: Root, *, read_only: bool) -> None:
@@ -59,13 +60,15 @@ class GraphParts:
         self.schemas = SchemaStore(self.objects)
         self.manifest = Manifest(self.tables)
         self.commits = CommitLog(self.tables)
-        self.tables.files.expected = cache(lambda: self.commits.files())
+        self.unlogged = Unlogged()
+        self.commits.before_use = self.unlogged.flush
         self.sidecars = Sidecars(self.objects)
         self.publish_marks = PublishMarks(self.objects)
         self.audit = RecoveryAudit(self.tables)
         self.windows = CommitWindows(self.uri, self.leases)
         self.queue = WriteQueue(self.uri)
         self.seen_versions: dict[str, int] = {}
+        self.writer_names: list[str] = []
         self.after_commit: list[Callable[[WriteIntent], None]] = []
         self.on_close: list[Callable[[], None]] = []
         self._last_schemas: dict[str, str] = {}
@@ -115,11 +118,13 @@ class GraphParts:
             raise BadRequest(f"{operation}: the graph was opened read-only; open it for writing")
 
     def close(self) -> None:
-        """Let go of caches. Nothing is pending: a write is finished when its call returns."""
+        """Let go of caches. Nothing but the log is pending: a write is finished when its call returns."""
+        self.unlogged.close()
         while self.on_close:
             self.on_close.pop()()
         self.after_commit.clear()
         if self._lookers is not None:
             self._lookers.shutdown()
             self._lookers = None
+        self.leases.close()
         self.manifest.forget()

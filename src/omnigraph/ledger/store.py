@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from functools import partial
+from functools import cache, partial
 from types import TracebackType
 from typing import Any
 
@@ -14,6 +14,7 @@ from omnigraph.ledger import snapshots
 from omnigraph.ledger.history import complete_log
 from omnigraph.ledger.history.acknowledged import lost_head
 from omnigraph.ledger.history.rebuild_log import ensure_log
+from omnigraph.ledger.history.recorded_files import recorded_files
 from omnigraph.ledger.init import init_graph
 from omnigraph.ledger.manifest.manifest import Manifest
 from omnigraph.ledger.manifest.manifest_rows import MANIFEST
@@ -71,6 +72,18 @@ def open_store(uri: str | os.PathLike[str], *, read_only: bool = False) -> Graph
     Read-only writes not one byte and reads graphs of older versions as they are.
     """
     store = GraphStore(parse_root(uri), read_only=read_only)
+    store.tables.files.expected = cache(partial(recorded_files, store))
+    try:
+        _enter(store)
+    except BaseException:
+        store.leases.close()
+        raise
+    return store
+
+
+def _enter(store: GraphStore) -> None:
+    """Bring an opened graph up to date, and recover it, unless it is only read."""
+    read_only = store.read_only
     stored = store.refs.read(MAIN)
     stamp = _stamp(store, known_to_exist=stored is not None)
     if stamp < CURRENT and not read_only:
@@ -84,7 +97,6 @@ def open_store(uri: str | os.PathLike[str], *, read_only: bool = False) -> Graph
         ensure_log(store)
         recover_all(store)
         _complete_main(store, main)
-    return store
 
 
 def _complete_main(store: GraphStore, main: BranchRef) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import pyarrow as pa
 
@@ -19,11 +19,11 @@ from omnigraph.read.operators.project import project
 from omnigraph.read.plan.choice import Choices, TraversalMode, choose
 from omnigraph.read.plan.needs import carried_columns
 from omnigraph.read.plan.planner import plan_query
-from omnigraph.read.plan.statistics import Statistics
+from omnigraph.read.plan.statistics import Statistics, text_matches
 from omnigraph.read.plan.steps import Plan
 from omnigraph.read.result.explain import Explanation, explain
 from omnigraph.read.result.result import BATCH_ROWS, Result
-from omnigraph.read.search.ranking import table_truth
+from omnigraph.read.search.row_sets import covered_matches, table_truth
 from omnigraph.read.state.control import CancelToken, MemoryBudget, StopSign, memory_shortage
 from omnigraph.read.state.profile import Profile
 from omnigraph.read.state.run_state import Run
@@ -37,38 +37,34 @@ if TYPE_CHECKING:
     from omnigraph.ledger.values import Snapshot
 
 
+class Limits(TypedDict, total=False):
+    """What a caller may say about one run: who stops it, what it may hold and take, and what it asks outside."""
+
+    cancel: CancelToken | None
+    memory_limit: int | None
+    timeout: float | None
+    """In seconds."""
+    provider: EmbeddingProvider | None
+    now: datetime.datetime | None
+    """What `now()` is."""
+
+
 def run_query(
     store: GraphStore,
     snapshot: Snapshot,
     catalog: Catalog,
     compiled: ir.ReadQuery,
     params: Mapping[str, Any] | None = None,
-    *,
-    cancel: CancelToken | None = None,
-    memory_limit: int | None = None,
-    timeout: float | None = None,
-    provider: EmbeddingProvider | None = None,
-    now: datetime.datetime | None = None,
+    **limits: Unpack[Limits],
 ) -> Result:
-    """Run a read on a snapshot. Every table it looks at is the one that the snapshot pins. `now` is what `now()` is."""
+    """Run a read on a snapshot. Every table it looks at is the one that the snapshot pins."""
     from omnigraph.read.tables.stored import StoredTables
     from omnigraph.storage.lance_errors import TableNotFound
 
     caches = caches_of(store)
     reader = StoredTables(store.tables, snapshot.tables, caches)
     try:
-        return run_on(
-            reader,
-            catalog,
-            caches,
-            compiled,
-            params,
-            cancel=cancel,
-            memory_limit=memory_limit,
-            timeout=timeout,
-            provider=provider,
-            now=now,
-        )
+        return run_on(reader, catalog, caches, compiled, params, **limits)
     except TableNotFound as gone:
         commit_id = snapshot.head.graph_commit_id
         raise HistoryGap(
@@ -86,10 +82,7 @@ def explain_query(
     params: Mapping[str, Any] | None = None,
     *,
     analyze: bool = False,
-    cancel: CancelToken | None = None,
-    memory_limit: int | None = None,
-    timeout: float | None = None,
-    provider: EmbeddingProvider | None = None,
+    **limits: Unpack[Limits],
 ) -> Explanation:
     """The plan of a read. With `analyze` the query is run, and the plan shows real row counts and times."""
     from omnigraph.read.tables.stored import StoredTables
@@ -97,20 +90,10 @@ def explain_query(
     caches = caches_of(store)
     reader = StoredTables(store.tables, snapshot.tables, caches)
     if not analyze:
-        plan, choices = _planned(reader, catalog, caches, compiled)
+        parameters = {} if params is None else bind_parameters(compiled.parameters, params)
+        plan, choices = _planned(reader, catalog, caches, compiled, parameters)
         return explain(plan, choices, None)
-    result = run_on(
-        reader,
-        catalog,
-        caches,
-        compiled,
-        params,
-        cancel=cancel,
-        memory_limit=memory_limit,
-        timeout=timeout,
-        provider=provider,
-    )
-    found = result.explain()
+    found = run_on(reader, catalog, caches, compiled, params, **limits).explain()
     assert found is not None
     return found
 
@@ -133,7 +116,7 @@ def run_on(
     parameters = bind_parameters(compiled.parameters, params or {})
     profile = Profile()
     started = time.perf_counter()
-    plan, choices = _planned(reader, catalog, caches, compiled)
+    plan, choices = _planned(reader, catalog, caches, compiled, parameters)
     profile.planning_seconds = time.perf_counter() - started
     run = Run(
         reader=reader,
@@ -182,9 +165,37 @@ def _result(run: Run, plan: Plan, choices: Choices, catalog: Catalog) -> Result:
     return result
 
 
-def _planned(reader: TableReader, catalog: Catalog, caches: ReadCaches, compiled: ir.ReadQuery) -> tuple[Plan, Choices]:
-    """The plan, from the cache when the query and the tables are the same; the choices are made for each run."""
+def _planned(
+    reader: TableReader,
+    catalog: Catalog,
+    caches: ReadCaches,
+    compiled: ir.ReadQuery,
+    parameters: Mapping[str, Any],
+) -> tuple[Plan, Choices]:
+    """The plan, from the cache when the query and the tables are the same; the choices are made for each run.
+
+    Where text predicates stand beside other variables, how rare their words are is part of the plan.
+    """
     states = tuple(reader.state(table_key) for table_key in compiled.reads)
-    # A compiled query is known by identity; the plan holds on to it, so the identity stays its own.
-    plan: Plan = caches.plans.get((id(compiled), states), lambda: plan_query(compiled, Statistics(catalog, reader)))
+    # A compiled query is known by identity; what is kept holds on to it, so the identity stays its own.
+    _, searches = caches.plans.get((id(compiled), "searches"), lambda: (compiled, text_matches(compiled)))
+    several = len(compiled.all_variables or compiled.variables) > 1
+    texts = {match: _text_of(match, parameters) for match in searches} if several else {}
+
+    def matching(table_key: str, match: ir.TextMatch) -> float | None:
+        return covered_matches(reader, caches, catalog, table_key, match, texts.get(match))
+
+    key = (id(compiled), states, tuple(texts.values()))
+    plan: Plan = caches.plans.get(key, lambda: plan_query(compiled, Statistics(catalog, reader, matching)))
     return plan, choose(plan, reader, catalog, caches)
+
+
+def _text_of(match: ir.TextMatch, parameters: Mapping[str, Any]) -> str | None:
+    """What a text predicate looks for, when that is known before the run."""
+    match match.query:
+        case ir.Literal(value=str(text)):
+            return text
+        case ir.Param(name=name):
+            return parameters.get(name)
+        case _:
+            return None

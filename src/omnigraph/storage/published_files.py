@@ -22,13 +22,13 @@ from omnigraph.config import settings
 from omnigraph.errors import StorageKind
 from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.lance_errors import FileDamaged, lance_errors
-from omnigraph.storage.objects.object_errors import storage_errors
+from omnigraph.storage.objects.object_errors import ObjectNotFound, storage_errors
 from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.staging.staged_files import line_directory, vector_of
 from omnigraph.storage.values import StagedWrite, TableVersion
 
 Checksums = Mapping[str, str]
-"""Paths below the graph's root, with `size-crc32` of each."""
+"""Paths below the graph's root, with `size-crc32` of each; two of them, with a blank between, where either is right."""
 
 _NOTED = 65_536
 _STEPS = 1_024
@@ -69,6 +69,13 @@ class PublishedFiles:
             known = set(self.files(before)) if before is not None else set()
             new = [path for path in self.files(after) if path not in known]
         return {path: self._noted.pop(path, "") or self.checksum(path) for path in new}
+
+    def manifest(self, table: TableVersion) -> dict[str, str]:
+        """The checksum of a version's own manifest, which nothing that it publishes can hold; none when it is gone."""
+        try:
+            return {_manifest(table): self.checksum(_manifest(table))} if self.sums else {}
+        except ObjectNotFound:
+            return {}
 
     def landed(self, write: StagedWrite, after: TableVersion) -> None:
         """Take note of what a staged write of this process added when it was committed."""
@@ -162,7 +169,7 @@ class PublishedFiles:
 
     def _compare(self, path: str, recorded: str) -> None:
         found = self.checksum(path)
-        if found != recorded:
+        if found not in recorded.split():
             raise damaged(path, f"it has the checksum {found} and was published with {recorded}")
 
     def _check_vector(self, path: str) -> None:
@@ -197,6 +204,11 @@ class PublishedFiles:
 
 def _manifest(table: TableVersion) -> str:
     return f"{line_directory(table)}/_versions/{2**64 - 1 - table.version:020d}.manifest"
+
+
+def checksum_of(data: bytes) -> str:
+    """The size and CRC-32 of what a file holds."""
+    return f"{len(data)}-{zlib.crc32(data):08x}"
 
 
 def damaged(path: str, why: str) -> FileDamaged:

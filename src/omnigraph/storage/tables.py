@@ -12,13 +12,16 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.schema.searching import Metric, TextSettings
+from omnigraph.storage import index_search
 from omnigraph.storage.clearing import abandoning
 from omnigraph.storage.constants import HANDLE_CACHE_SIZE, ID_COLUMN
 from omnigraph.storage.handles import creating, forks, table_history
 from omnigraph.storage.handles.handles import Handles, Hook
+from omnigraph.storage.index_search import Coverage, TextQuestion, VectorQuestion
 from omnigraph.storage.layout import compaction, indexes
 from omnigraph.storage.layout.compaction import CompactionOptions, CompactionWork, StagedCompaction
-from omnigraph.storage.layout.indexes import IndexKind, IndexState, IndexWork
+from omnigraph.storage.layout.indexes import IndexKind, IndexState, IndexWork, SearchSettings
 from omnigraph.storage.published_files import PublishedFiles
 from omnigraph.storage.reading import blobs, changed_rows, reading
 from omnigraph.storage.reading.filters import Filter
@@ -138,6 +141,10 @@ class TableStore:
         """Stage new rows."""
         return staging.stage_append(self.handles, table, rows)
 
+    def stage_again(self, table: TableVersion, write: StagedWrite) -> StagedWrite:
+        """Stage the new rows of an append once more, on a later version."""
+        return staging.stage_again(self.handles, table, write)
+
     def stage_upsert(
         self, table: TableVersion, rows: pa.Table, *, key: str = ID_COLUMN, there: pa.Table | None = None
     ) -> StagedWrite:
@@ -223,17 +230,28 @@ class TableStore:
         """Indexes whose files are not where the table looks for them, which happens when a fork is compacted."""
         return indexes.lost_indexes(self.handles, table)
 
-    def index_state(self, table: TableVersion, column: str, kind: IndexKind) -> IndexState:
+    def index_state(
+        self, table: TableVersion, column: str, kind: IndexKind, settings: SearchSettings | None = None
+    ) -> IndexState:
         """What is missing of an index."""
-        return indexes.index_state(self.handles, table, column, kind)
+        return indexes.index_state(self.handles, table, column, kind, settings)
 
-    def stage_index(self, table: TableVersion, column: str, kind: IndexKind) -> StagedWrite | None:
+    def stage_index(
+        self, table: TableVersion, column: str, kind: IndexKind, settings: SearchSettings | None = None
+    ) -> StagedWrite | None:
         """Build what is missing of an index; None when nothing is, or too few vectors are there."""
-        return indexes.stage_index(self.handles, table, column, kind)
+        return indexes.stage_index(self.handles, table, column, kind, settings)
 
-    def plan_index(self, table: TableVersion, column: str, kind: IndexKind, parts: int = 1) -> list[IndexWork]:
+    def plan_index(
+        self,
+        table: TableVersion,
+        column: str,
+        kind: IndexKind,
+        parts: int = 1,
+        settings: SearchSettings | None = None,
+    ) -> list[IndexWork]:
         """The segments to build elsewhere by `indexes.run_index_task`."""
-        return indexes.plan_index(self.handles, table, column, kind, parts)
+        return indexes.plan_index(self.handles, table, column, kind, parts, settings)
 
     def stage_index_segments(
         self, table: TableVersion, column: str, kind: IndexKind, segments: Sequence[bytes]
@@ -244,6 +262,35 @@ class TableStore:
     def stage_drop_index(self, table: TableVersion, name: str) -> StagedWrite | None:
         """Stage the removal of an index; None when there is none."""
         return indexes.stage_drop_index(self.handles, table, name)
+
+    def text_coverage(self, table: TableVersion, column: str, settings: TextSettings) -> Coverage | None:
+        """What the text index of a column covers; None when there is none to ask."""
+        return index_search.text_coverage(self.handles, table, column, settings)
+
+    def vector_coverage(self, table: TableVersion, column: str, metric: Metric) -> Coverage | None:
+        """What the vector index of a column covers; None when there is none to ask."""
+        return index_search.vector_coverage(self.handles, table, column, metric)
+
+    def indexed_texts(self, table: TableVersion, coverage: Coverage) -> tuple[int, int] | None:
+        """How many texts and tokens a text index counts."""
+        return index_search.indexed_texts(self.handles, table, coverage)
+
+    def ask_text_index(
+        self,
+        table: TableVersion,
+        question: TextQuestion,
+        columns: Sequence[str],
+        filter: Filter | None = None,
+        limit: int | None = None,
+    ) -> pa.Table:
+        """Rows of covered fragments that match; see `index_search.ask_text_index`."""
+        return index_search.ask_text_index(self.handles, table, question, columns, filter, limit)
+
+    def ask_vector_index(
+        self, table: TableVersion, question: VectorQuestion, columns: Sequence[str], filter: Filter | None = None
+    ) -> pa.Table:
+        """The nearest rows of covered fragments; see `index_search.ask_vector_index`."""
+        return index_search.ask_vector_index(self.handles, table, question, columns, filter)
 
     def plan_compaction(self, table: TableVersion, options: CompactionOptions | None = None) -> list[CompactionWork]:
         """The tasks to run elsewhere by `compaction.run_compaction_task`."""
@@ -313,6 +360,10 @@ class TableStore:
     ) -> pa.RecordBatchReader:
         """Rows that are new or updated since a version in the past; see `changed_rows.changed_rows`."""
         return changed_rows.changed_rows(self.handles, table, since, columns, **options)
+
+    def forget_misplaced(self) -> None:
+        """Open anew what named another place: the files that said so have been rewritten."""
+        self.handles.forget_misplaced()
 
     def versions(self, location: str, branch: str | None = None) -> list[VersionInfo]:
         """The versions of a line that exist."""

@@ -11,7 +11,7 @@ from omnigraph.config import override
 from omnigraph.query.ir import Direction
 from omnigraph.query.lower.compile import compile_query
 from omnigraph.read.run import run_on
-from omnigraph.read.tables.cache import SingleFlightCache
+from omnigraph.read.tables.cache import Budget, SingleFlightCache
 from omnigraph.read.tables.caches import ReadCaches
 from omnigraph.read.tables.reader import ArrowTables
 from omnigraph.read.tables.topology import build_topology
@@ -116,3 +116,17 @@ def test_plans_are_cached_for_a_query_and_a_state():
         run_on(reader, CATALOG, caches, compiled)
     assert caches.plans.report().misses == 1
     assert caches.plans.report().hits == 2
+
+
+def test_caches_of_one_budget_let_go_of_what_was_used_longest_ago_in_any_of_them():
+    budget = Budget(lambda: 100)
+    one = SingleFlightCache(10, len, budget=budget)
+    two = SingleFlightCache(10, len, budget=budget)
+    one.get("a", lambda: bytes(40))
+    two.get("b", lambda: bytes(40))
+    one.get("a", lambda: b"")
+    two.get("c", lambda: bytes(40))
+    assert (one.peek("a") is not None, two.peek("b"), two.peek("c") is not None) == (True, None, True)
+    two.get("large", lambda: bytes(500))
+    assert budget.held() == 500
+    assert two.peek("large") is not None

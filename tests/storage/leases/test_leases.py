@@ -250,3 +250,47 @@ def test_processes_take_turns_though_each_release_removes_the_file(tmp_path: Pat
         worker.join(90)
         assert worker.exitcode == 0
     assert (tmp_path / "counter").read_text() == "120"
+
+
+def test_those_who_wait_get_it_in_the_order_in_which_they_came(tmp_path: Path) -> None:
+    objects = open_objects(parse_root(tmp_path))
+    got: list[int] = []
+
+    def wait_for_it(number: int) -> None:
+        with leases_of(objects).acquire("window", f"waiter {number}", wait=60):
+            got.append(number)
+
+    held = leases_of(objects).acquire("window", "me", again=True)
+    lines = tmp_path / "__locks" / "os"
+    waiters = [threading.Thread(target=wait_for_it, args=(number,)) for number in range(5)]
+    for number, waiter in enumerate(waiters):
+        waiter.start()
+        while len(list(lines.glob("*.lease.*[0-9a-f]"))) <= number or not list(lines.glob("*.line")):
+            time.sleep(0.001)
+        time.sleep(0.02)
+    held.release()
+    for waiter in waiters:
+        waiter.join(60)
+    assert got == list(range(5))
+
+
+def test_a_lease_that_is_taken_again_leaves_a_file_that_nobody_holds(tmp_path: Path) -> None:
+    objects = open_objects(parse_root(tmp_path))
+    leases, other = leases_of(objects), leases_of(objects)
+    files = tmp_path / "__locks" / "os"
+    first = leases.acquire("window", "me", again=True)
+    token = first.token
+    first.release()
+    assert len(list(files.glob("*.lease"))) == 1
+    assert other.list_live() == []
+    with leases.acquire("window", "me", again=True) as again:
+        assert again.token > token
+        with pytest.raises(Busy):
+            other.acquire("window", "somebody else", wait=0.05)
+    assert other.sweep() == 1, "who clears up removes it"
+    with other.acquire("window", "somebody else"), pytest.raises(Busy):
+        leases.acquire("window", "me", wait=0.05, again=True)
+    with leases.acquire("window", "me", again=True) as last:
+        last.check()
+    leases.close()
+    assert list(files.glob("*.lease")) == []

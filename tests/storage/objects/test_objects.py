@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from omnigraph.errors import BadRequest, StorageError, StorageKind
 from omnigraph.failpoints import active
 from omnigraph.storage.objects.object_errors import LostPrecondition, ObjectExists, ObjectNotFound
-from omnigraph.storage.objects.objects import TOMBSTONE, ObjectStore, open_objects
+from omnigraph.storage.objects.objects import PIECE_BYTES, TOMBSTONE, ObjectStore, open_objects
 from omnigraph.storage.objects.os_locks import exclusive
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import parse_root
@@ -35,6 +35,26 @@ def test_an_acknowledged_write_is_fully_readable(objects: ObjectStore) -> None:
         data = os.urandom(size)
         token = objects.put(f"a/{size}", data)
         assert objects.get(f"a/{size}") == (data, token)
+
+
+def test_what_comes_in_pieces_is_there_whole_or_not_at_all(objects: ObjectStore) -> None:
+    source = open_objects(parse_root("memory://pieces"))
+    for size in (0, 1, PIECE_BYTES, 2 * PIECE_BYTES + 3):
+        data = os.urandom(size)
+        source.put("a", data)
+        objects.write_stream("b/c", source.read_stream("a"))
+        assert b"".join(objects.read_stream("b/c")) == data
+
+    def broken() -> Iterator[bytes]:
+        yield bytes(PIECE_BYTES)
+        yield bytes(PIECE_BYTES)
+        raise RuntimeError("the source is gone")
+
+    with pytest.raises(StorageError, match="the source is gone"):
+        objects.write_stream("b/d", broken())
+    with pytest.raises(ObjectNotFound):
+        objects.write_stream("b/d", source.read_stream("nothing"))
+    assert [entry.path for entry in objects.list("b")] == ["b/c"]
 
 
 def test_put_replaces(objects: ObjectStore) -> None:

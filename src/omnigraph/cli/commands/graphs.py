@@ -9,7 +9,7 @@ import typer
 
 from omnigraph.cli.calling import Call, graph_command
 from omnigraph.cli.given_texts import read_text
-from omnigraph.cli.options import At, Engine, Json, Quiet, SchemaFile
+from omnigraph.cli.options import Actor, At, Engine, Json, Policy, Quiet, SchemaFile
 from omnigraph.cli.show.output import Output
 from omnigraph.sources import named_in_errors
 
@@ -69,6 +69,8 @@ def copy(
         list[str] | None, typer.Option("--branch", "-b", help="Only main and this branch; may be repeated.")
     ] = None,
     at: Annotated[str | None, typer.Option("--at", help="Only main, as it was at this commit or tag.")] = None,
+    actor: Actor = None,
+    policy: Policy = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -80,7 +82,7 @@ def copy(
 
     out = Output(json=json, quiet=quiet)
     out.echo_write(f"copy {source} to {target}")
-    result = og.copy(source, target, branches=branch or (), at=at)
+    result = og.copy(source, target, branches=branch or (), at=at, actor=actor, policy=policy)
     if json:
         out.document(result.to_json())
         return

@@ -1,4 +1,4 @@
-"""Commands for operators: optimize, index, repair, cleanup, verify, tag."""
+"""Commands for operators: optimize, index, repair, cleanup, verify, salvage, relocate, tag."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def register(app: typer.Typer) -> None:
     graph_command(app, "cleanup", writes=True, destroys=True)(cleanup)
     graph_command(app, "verify")(verify)
     graph_command(app, "salvage")(salvage)
+    graph_command(app, "relocate", writes=True)(relocate)
     app.add_typer(tag, name="tag")
 
 
@@ -218,6 +219,29 @@ def salvage(
         out.say(f"{report.rows} rows are in {report.path}")
     if report.exit_code:
         raise typer.Exit(report.exit_code)
+
+
+def relocate(
+    call: Call,
+    confirm: Annotated[bool, typer.Option("--confirm", help="Write it down; without this it is only counted.")] = False,
+) -> None:
+    """After a graph was moved or copied: write down where it lies now. It works without; some comparisons get quicker.
+
+    Exits with 1 when a file is damaged; it is left as it is.
+    """
+    if confirm:
+        call.out.echo_write(f"relocate {call.uri}")
+    with call.open(read_only=not confirm) as graph:
+        report = graph.relocate(confirm=confirm)
+    if call.out.json:
+        call.out.document(report.to_json())
+    else:
+        done = "name another place; add --confirm to correct them" if report.preview else "were corrected"
+        call.out.say(f"{report.versions} versions in {report.tables} tables {done}")
+        for path in report.damaged:
+            call.out.say(f"damaged: {path}; `omnigraph verify --deep` says more")
+    if report.damaged:
+        raise typer.Exit(1)
 
 
 def _show_verify(out: Output, report: VerifyReport) -> None:

@@ -165,6 +165,9 @@ def forks_in_use(store: GraphParts, gone: BranchRef) -> set[tuple[str, str]]:
     if store.sidecars.names():
         # Somebody may have published a merge that is not logged yet.
         complete_log.complete(store)
+    else:
+        # Small writes to `main` leave no trace while they are not logged.
+        complete_log.complete_branch(store, store.branch(MAIN))
     graph = store.commits.graph()
     own = [commit.graph_commit_id for commit in graph if commit.incarnation == gone.incarnation]
     readers = made_from(graph, own)

@@ -13,13 +13,13 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from itertools import count
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ulid import ULID
 
@@ -34,10 +34,12 @@ from omnigraph.ledger.commit.queue import EVERYTHING, Footprint
 from omnigraph.ledger.commit.recheck import SchemaMoved, check_if_commit
 from omnigraph.ledger.commit.taken_over import TakenOver, settle
 from omnigraph.ledger.commit.window import Window
+from omnigraph.ledger.manifest.manifest import ManifestState
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.recovery.recover import heal
-from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot, TablePin, WriterKind
+from omnigraph.ledger.values import MAIN, BranchRef, GraphCommit, Snapshot, TablePin, WriterKind
 from omnigraph.storage.layout.compaction import StagedCompaction
+from omnigraph.storage.leases.leases import Lease
 from omnigraph.storage.values import StagedWrite, TableVersion
 
 DATA_ATTEMPTS = 8
@@ -103,17 +105,20 @@ class WriteSession:
             self._forks.append(fork)
         return fork
 
-    def keep(self, staged: Staged) -> Staged:
-        """Note staged work, so that its files go if the write fails."""
+    def keep(self, staged: Staged, *, carried: bool = False) -> Staged:
+        """Note staged work, so that its files go if the write fails; not those of work that its maker carried over
+        from one attempt to the next, and removes itself."""
+        if carried:
+            return staged
         self._staged.append(staged)
         if isinstance(staged, StagedWrite):
             # Here, and not in the commit window, which must stay short.
             self.store.tables.files.note(staged.new_files)
         return staged
 
-    def table_write(self, pin: TablePin, staged: StagedWrite) -> TableWrite:
+    def table_write(self, pin: TablePin, staged: StagedWrite, *, carried: bool = False) -> TableWrite:
         """A staged change of one published table, with the row count it leads to."""
-        self.keep(staged)
+        self.keep(staged, carried=carried)
         return TableWrite(
             table_key=pin.table_key,
             type_id=pin.type_id,
@@ -219,18 +224,16 @@ def run_write(
     with ExitStack() as held:
         if footprint is not None and not has_turn:
             held.enter_context(store.queue.turn(branch_name, footprint))
-        looks: list[Callable[[], object]] = [partial(heal, store)]
-        if not holds_schema_lock:
-            looks.append(partial(refuse_while_schema_is_applied, store, operation))
-        store.at_once(*looks)
-        name = f"{WRITER_LEASE_PREFIX}{ULID()}"
-        lease = held.enter_context(store.leases.acquire(name, f"{operation} on branch `{branch_name}`"))
+        contended = footprint is not None and store.queue.is_contended(branch_name)
+        lease, start = _entered(
+            store, branch_name, operation, held, in_schema=holds_schema_lock, with_state=not contended
+        )
         failpoint("write.leased")
         touched = _Touched(prepare)
         patience = _Patience(DATA_ATTEMPTS, LAYOUT_ATTEMPTS)
         # Who queues here is as patient with writers of other processes as with those of its own.
         wait = settings().queue_wait_seconds if footprint is not None else None
-        if footprint is not None and store.queue.is_contended(branch_name):
+        if contended:
             patience.lost = HOLD_AFTER
         surface = retry is RetryPolicy.SURFACE or if_commit is not None
         for attempt in count():
@@ -238,12 +241,13 @@ def run_write(
                 held.enter_context(store.queue.turn(branch_name, touched.footprint))
             try:
                 with ExitStack() as window_held:
-                    branch = store.branch(branch_name, operation)
+                    branch, state = start if start is not None else (store.branch(branch_name, operation), None)
+                    start = None
                     window = None
                     if patience.lost >= HOLD_AFTER:
-                        keys = store.manifest.read(branch).tables.keys()
-                        window = window_held.enter_context(store.windows.enter(branch, keys, wait=wait))
-                    return _attempt(store, branch, touched, actor, if_commit, lease.name, window, wait)
+                        window = window_held.enter_context(store.windows.enter(branch, None, wait=wait))
+                        state = None
+                    return _attempt(store, branch, state, touched, actor, if_commit, lease.name, window, wait)
             except TakenOver as lost:
                 return settle(store, lost.sidecar, lost.cause)
             except (Conflict, RecoveryRequired) as failure:
@@ -253,9 +257,51 @@ def run_write(
     raise AssertionError("unreachable")
 
 
+@contextmanager
+def _writer_lease(store: GraphParts, owner: str) -> Iterator[Lease]:
+    """The lease of one write, under a name that no other write has at that time.
+
+    On local disk a name is used again by this handle once its write is over, unless that failed: its sidecar may name
+    the lease still.
+    """
+    try:
+        name = store.writer_names.pop()
+    except IndexError:
+        name = f"{WRITER_LEASE_PREFIX}{ULID()}"
+    with store.leases.acquire(name, owner, again=store.root.is_local) as lease:
+        yield lease
+    if store.root.is_local:
+        store.writer_names.append(name)
+
+
+_Start = tuple[BranchRef, ManifestState]
+"""The branch of a write and its state, as they were found when the write was entered."""
+
+
+def _entered(
+    store: GraphParts, branch_name: str, operation: str, held: ExitStack, *, in_schema: bool, with_state: bool
+) -> tuple[Lease, _Start | None]:
+    """Everything that a write looks at before it is prepared, at once: on an object store one after another takes as
+    many round trips. What it starts from is None when it was not asked for, or something was recovered meanwhile."""
+    looks: list[Callable[[], Any]] = [partial(heal, store)]
+    if with_state and branch_name == MAIN:
+        looks += [partial(store.branch, MAIN, operation), partial(store.manifest.read_line, None)]
+    elif with_state:
+        looks.append(lambda: (branch := store.branch(branch_name, operation), store.manifest.read(branch)))
+    if not in_schema:
+        looks.append(partial(refuse_while_schema_is_applied, store, operation))
+    owner = f"{operation} on branch `{branch_name}`"
+    # The lease comes first, in this thread: whatever the others meet, it is given back.
+    lease, healed, *found = store.at_once(lambda: held.enter_context(_writer_lease(store, owner)), *looks)
+    if healed.resolved or not with_state:
+        return lease, None
+    return lease, (found[0], found[1]) if branch_name == MAIN else found[0]
+
+
 def _attempt(
     store: GraphParts,
     branch: BranchRef,
+    state: ManifestState | None,
     prepare: Prepare,
     actor: str | None,
     if_commit: str | None,
@@ -263,9 +309,13 @@ def _attempt(
     window: Window | None,
     wait: float | None,
 ) -> GraphCommit | None:
-    state = store.manifest.read(branch)
+    state = state if state is not None else store.manifest.read(branch)
     if if_commit is not None:
         check_if_commit(store, branch, state, if_commit)
+    seen = store.seen_versions.get(branch.incarnation)
+    if window is not None and seen is not None and state.version > seen + 1:
+        # Others have published since our last write: they are still at work.
+        store.queue.note_lost(branch.name)
     session = WriteSession(store, branch, actor)
     intent: WriteIntent | None = None
     commit: GraphCommit | None = None

@@ -30,7 +30,7 @@ from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.recovery.evidence import commits_above
 from omnigraph.ledger.recovery.resolve import refresh_schema_text, resolve
 from omnigraph.ledger.recovery.sidecars import CONTENT_PRESERVING_KINDS, StoredSidecar
-from omnigraph.ledger.values import BranchRef, GraphCommit, TablePin
+from omnigraph.ledger.values import BranchRef, GraphCommit, TablePin, WriterKind
 from omnigraph.storage.values import StagedWrite, TableVersion
 
 __all__ = ["TableCommits", "TableWrite", "WriteIntent", "WriteUnresolved", "commit_write", "prepare_line"]
@@ -43,6 +43,11 @@ declare("write.table_committed", "Phase B: one table has just been committed (hi
 declare("write.tables_committed", "Phase B is done: every table is committed, nothing is published")
 declare("write.published", "Phase C is done: the manifest is published, the sidecar is still there")
 declare("write.sidecar_deleted", "Phase D is done: the window is still held")
+
+
+LOGGED_SOON = frozenset({WriterKind.MUTATION, WriterKind.LOAD})
+"""Writers whose commits may be logged after they are acknowledged: nothing but history leans on them. What other
+processes conclude from merges and schemas, they conclude from the log."""
 
 
 class WriteUnresolved(RecoveryRequired):
@@ -263,6 +268,7 @@ def _publish(
         expected=intent.expected,
         told_by_sidecar=told_by_sidecar,
         known=current,
+        log_soon=intent.kind in LOGGED_SOON,
     )
 
 

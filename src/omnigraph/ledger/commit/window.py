@@ -30,13 +30,13 @@ class Window:
     """A window that is being held."""
 
     branch: BranchRef
-    table_keys: frozenset[str]
+    table_keys: frozenset[str] | None
     schema: bool
     lease: Lease
 
     def covers(self, table_key: str) -> None:
         """A table outside the window may not be committed: a hard error in every build."""
-        if table_key not in self.table_keys:
+        if self.table_keys is not None and table_key not in self.table_keys:
             raise InternalError(
                 f"the commit window on branch `{self.branch.name}` does not cover {table_key}; nothing of it was "
                 "committed. Please report this.",
@@ -59,18 +59,18 @@ class CommitWindows:
     def enter(
         self,
         branch: BranchRef,
-        table_keys: Iterable[str],
+        table_keys: Iterable[str] | None,
         *,
         schema: bool = False,
         wait: float | None = None,
     ) -> Iterator[Window]:
         """Hold the window over `table_keys` of `branch`; `Busy` when others hold it for longer than `wait` seconds.
 
-        Without `wait` it is as long as the settings say.
+        None stands for every table. Without `wait` it is as long as the settings say.
         """
-        keys = frozenset(table_keys)
+        keys = frozenset(table_keys) if table_keys is not None else None
         deadline = time.monotonic() + (settings().lease_wait_seconds if wait is None else wait)
-        names = [f"table/{branch.incarnation}/{key}" for key in sorted(keys)]
+        names = [f"table/{branch.incarnation}/{key}" for key in sorted(keys or ())]
         names += [f"schema/{branch.incarnation}"] if schema else []
         # The lease is one per branch, so its waiters queue up here instead of asking the store again and again.
         names.append(f"lease/{branch.incarnation}")
@@ -78,7 +78,7 @@ class CommitWindows:
             failpoint("window.before_lease")
             remaining = max(0.0, deadline - time.monotonic())
             owner = f"a writer of branch `{branch.name}`"
-            with self._leases.acquire(lease_name(branch), owner, wait=remaining) as lease:
+            with self._leases.acquire(lease_name(branch), owner, wait=remaining, again=True) as lease:
                 failpoint("window.entered")
                 yield Window(branch, keys, schema, lease)
                 failpoint("window.leaving")

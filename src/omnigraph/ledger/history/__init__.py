@@ -10,4 +10,6 @@ __all__ = [
     "log_rows",
     "publish_marks",
     "rebuild_log",
+    "recorded_files",
+    "unlogged",
 ]

@@ -16,7 +16,7 @@ import threading
 import time
 import zlib
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -94,6 +94,8 @@ class CommitLog:
 
     def __init__(self, tables: TableStore) -> None:
         self._tables = tables
+        self.before_use: Callable[[], None] = lambda: None
+        """Called before the log is read or written: puts commits in that wait to be logged."""
         self._reading = threading.RLock()
         self._appending = threading.RLock()
         self.forget()
@@ -112,6 +114,7 @@ class CommitLog:
 
     def check(self, *, deep: bool = False) -> None:
         """`LogDamaged` when the log, or unless `deep` its tail, cannot be read."""
+        self.before_use()
         with _log_errors():
             head = self._tables.head(LOG)
             self._read_tail(head)
@@ -130,6 +133,7 @@ class CommitLog:
         """
         if not entries:
             return
+        self.before_use()
         failpoint("log.append.before")
         with self._appending:
             landed = self._append_with_retries(entries, after_gap)
@@ -139,13 +143,19 @@ class CommitLog:
 
     def knows(self, commit_ids: Sequence[str]) -> set[str]:
         """Which of these are in the log. Looks into what is loaded, then the tail, and into the rest only at need."""
+        self.before_use()
         found = {one for one in commit_ids if one in self._depths}
         if len(found) == len(set(commit_ids)):
             return found
         return found | self._present(self._read_tail(self._tables.head(LOG)), set(commit_ids) - found)
 
+    def is_near_end(self, commit_id: str) -> bool:
+        """Whether a commit is among those that were logged last."""
+        return commit_id in self._depths or commit_id in self._read_tail(self._tables.head(LOG)).depths
+
     def newest_of(self, incarnation: str) -> str | None:
         """The last commit of a branch that the log has, or None. Looks into the tail first, which mostly has it."""
+        self.before_use()
         with _log_errors():
             tail = self._read_tail(self._tables.head(LOG))
             own = pc.indices_nonzero(pc.equal(tail.rows["incarnation"], incarnation))
@@ -162,6 +172,10 @@ class CommitLog:
 
     def graph(self) -> CommitGraph:
         """The whole DAG as of now: loaded once, then extended by what is new."""
+        self.before_use()
+        return self._graph_now()
+
+    def _graph_now(self) -> CommitGraph:
         with self._reading, _log_errors():
             for attempt in range(settings().commit_log_retry_budget + 1):
                 try:
@@ -197,12 +211,13 @@ class CommitLog:
 
     def pins(self, commit_id: str) -> Pins | None:
         """The pins of a commit's snapshot, None when they were never recorded (commits of old graphs)."""
+        self.before_use()
         with self._reading, _log_errors():
             cached = self._pins.get(commit_id) or self._unlogged_pins.get(commit_id)
             if cached is not None:
                 return cached
             if commit_id not in self._depths:
-                self.graph()
+                self._graph_now()
             chain = self._pins_chain(commit_id)
             if chain is None:
                 return None
@@ -218,6 +233,7 @@ class CommitLog:
 
         A commit's pins build on its parent's, which came shortly before it, so only the last ones are kept.
         """
+        self.before_use()
         recent: OrderedDict[str, Pins] = OrderedDict()
         columns = [ID, "parent_commit_id", "pins_depth", "pins"]
         with _log_errors():
@@ -234,6 +250,7 @@ class CommitLog:
 
     def files(self) -> dict[str, str]:
         """The checksums of all files that were ever published, as far as commits have recorded them."""
+        self.before_use()
         found: dict[str, str] = {}
         with _log_errors():
             for batch in self._tables.scan(self._tables.head(LOG), columns=["pins"]):

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from omnigraph.errors import Busy, Conflict, LeaseLost, StorageError
 from omnigraph.ledger.history.commit_log import ParentNotLogged
@@ -24,6 +25,7 @@ from omnigraph.ledger.values import BranchRef
 from omnigraph.storage.lance_errors import TableNotFound
 
 _READERS = 8
+_NEAR = 32
 _logger = logging.getLogger("omnigraph.ledger")
 
 
@@ -92,23 +94,29 @@ def known_history(store: GraphParts, state: ManifestState) -> CommitGraph:
     return graph
 
 
-def record(store: GraphParts, branch: BranchRef, entry: LogEntry) -> bool:
-    """Log a commit that was just published; whether that worked.
+def record(store: GraphParts, branch: BranchRef, entries: Sequence[LogEntry]) -> bool:
+    """Log commits that were just published on a branch; whether that worked.
 
-    The commit is durable already, so trouble with the log is told and not raised.
+    They are durable already, so trouble with the log is told and not raised.
     """
     try:
         try:
-            store.commits.append([entry])
+            store.commits.append(entries)
         except ParentNotLogged:
             complete_branch(store, branch)
     except (Conflict, StorageError) as error:
         _logger.warning(
             "commit %s is published but not in the commit log yet; the next write or open completes it: %s",
-            entry.commit.graph_commit_id,
+            entries[-1].commit.graph_commit_id,
             error,
         )
         return False
+    return True
+
+
+def record_soon(store: GraphParts, branch: BranchRef, entry: LogEntry) -> bool:
+    """Log a commit that was just published on `main` together with those that follow shortly; see `unlogged`."""
+    store.unlogged.add(entry, partial(record, store, branch))
     return True
 
 
@@ -119,13 +127,17 @@ def _missing_before(store: GraphParts, state: ManifestState) -> tuple[list[LogEn
     gap = False
     while current is not None and current.stamp == CURRENT:
         commit = current.head
-        if store.commits.knows([commit.graph_commit_id]):
+        # The last commit that was logged is mostly near the end of the log; to search all of it takes longer.
+        near = store.commits.is_near_end(commit.graph_commit_id)
+        if near or (len(found) >= _NEAR and store.commits.knows([commit.graph_commit_id])):
             break
         before = _before(store, current)
         gap = before is None and commit.parent_commit_id is not None
-        found.append(LogEntry(commit, current.tables, before.tables if before else None, files_of(current.rows)))
+        files = {**files_of(current.rows), **store.tables.files.manifest(current.table)}
+        found.append(LogEntry(commit, current.tables, before.tables if before else None, files))
         current = before
-    return found[::-1], gap
+    known = store.commits.knows([entry.commit.graph_commit_id for entry in found])
+    return [entry for entry in found[::-1] if entry.commit.graph_commit_id not in known], gap
 
 
 def _before(store: GraphParts, state: ManifestState) -> ManifestState | None:

@@ -24,7 +24,7 @@ from omnigraph.errors import (
     TableMoved,
 )
 from omnigraph.failpoints import declare, failpoint
-from omnigraph.ledger.history.complete_log import known_history, record
+from omnigraph.ledger.history.complete_log import known_history, record, record_soon
 from omnigraph.ledger.history.dag import first_parents
 from omnigraph.ledger.history.log_rows import LogEntry
 from omnigraph.ledger.manifest.manifest import ManifestState, state_of
@@ -87,10 +87,12 @@ def publish(
     expected: Expected | None = None,
     told_by_sidecar: bool = False,
     known: ManifestState | None = None,
+    log_soon: bool = False,
 ) -> GraphCommit:
     """Publish `changes` on `branch` and log the commit. `expected` are the pins that must still be current.
 
-    `known` is the state of the branch as its window's holder has just read it: the first attempt builds on it.
+    `known` is the state of the branch as its window's holder has just read it: the first attempt builds on it. With
+    `log_soon` a commit of `main` may be logged after this returns, with others.
 
     `TableMoved` when one is not, `RowLevelCasContention` when the retry budget is spent. Publishing the same commit
     again (recovery does not know whether it happened) returns it and changes nothing. Should this process die before
@@ -99,7 +101,7 @@ def publish(
     store.refuse_if_read_only("publish")
     commit_id = changes.commit.graph_commit_id
     if told_by_sidecar:
-        commit, logged = _publish(store, branch, changes, expected or {}, known)
+        commit, logged = _publish(store, branch, changes, expected or {}, known, log_soon)
         if not logged:
             # The sidecar is about to go: its writer is done.
             _trace(commit_id, lambda: store.publish_marks.put(branch, commit_id))
@@ -124,7 +126,12 @@ def _trace(commit_id: str, change: Callable[[], None]) -> None:
 
 
 def _publish(
-    store: GraphParts, branch: BranchRef, changes: Publication, expected: Expected, known: ManifestState | None
+    store: GraphParts,
+    branch: BranchRef,
+    changes: Publication,
+    expected: Expected,
+    known: ManifestState | None,
+    log_soon: bool = False,
 ) -> tuple[GraphCommit, bool]:
     """The commit that was published, and whether it is in the log."""
     budget = settings().publisher_retry_budget
@@ -147,8 +154,10 @@ def _publish(
             continue
         failpoint("publish.after")
         own = store.tables.files.added(current.table, published.table)
-        logged = record(store, branch, LogEntry(published.head, published.tables, current.tables, {**files, **own}))
-        return published.head, logged
+        entry = LogEntry(published.head, published.tables, current.tables, {**files, **own})
+        if log_soon and branch.manifest_branch is None and settings().commit_log_delay:
+            return published.head, record_soon(store, branch, entry)
+        return published.head, record(store, branch, [entry])
     raise RowLevelCasContention(
         f"publishing on branch `{branch.name}` lost its race {budget + 1} times in a row; nothing was published. "
         "Try again when fewer writers are at work",

@@ -42,7 +42,8 @@ def refuse_others(schema: pa.Schema, uri: str, *, is_ours: bool) -> None:
         f"the graph at {uri} was written by another implementation of omnigraph"
         f"{f' (`{writer}`)' if writer else ''}, in its own layout, version {stamp}, which this program cannot read. "
         "Bring the data over: export each branch with that program (`omnigraph export`), make a graph here from its "
-        "schema (`omnigraph init --schema _schema.pg NEW`), and load the export (`omnigraph load --mode append`)",
+        "schema (`omnigraph init --schema _schema.pg NEW`), and load the export (`omnigraph load --data EXPORT --mode "
+        "append NEW`), with dates as texts; the page `backup-and-restore` of the docs shows it",
         internal_schema_version=stamp,
         uri=uri,
     )

@@ -17,6 +17,7 @@ from omnigraph.config import settings
 from omnigraph.errors import Busy, LeaseLost, RecoveryRequired
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.branches.schema_lock import drop_dead_schema_lock
+from omnigraph.ledger.commit.window import lease_name
 from omnigraph.ledger.history.acknowledged import refuse_lost_head
 from omnigraph.ledger.history.complete_log import complete, complete_marked, known_history
 from omnigraph.ledger.manifest.publish import CommitDraft, Publication, publish
@@ -124,6 +125,9 @@ def recover_one(store: GraphParts, operation_id: str, *, restore: bool, wait: fl
     # Locks and lease go by the incarnation alone, so the window of a live writer turns us away before anything is read.
     sidecar = stored.sidecar
     unnamed = BranchRef(sidecar.branch, sidecar.incarnation, None)
+    if wait <= 0 and store.leases.is_live(lease_name(unnamed)) is not None:
+        # Not even tried: it would be got when its holder is done, and take the turn of a writer that waits for it.
+        return _LIVE
     with store.windows.enter(unnamed, sidecar.table_keys, wait=wait) as entered:
         stored = store.sidecars.get(operation_id)
         if stored is None:

@@ -7,13 +7,16 @@ call: files that are there already stay.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from ulid import ULID
 
+from omnigraph.config import settings
 from omnigraph.errors import BadRequest, Conflict, InternalError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.branches.refs import Refs
@@ -25,6 +28,7 @@ from omnigraph.ledger.values import MAIN
 from omnigraph.maintain.copying.cut import Cut, take_cut
 from omnigraph.maintain.copying.files_below import files_of, is_version
 from omnigraph.storage.constants import LOCKS_DIRECTORY
+from omnigraph.storage.leases.leases import Leases, LeaseTimes
 from omnigraph.storage.objects.object_errors import ObjectNotFound
 from omnigraph.storage.objects.objects import ObjectInfo, ObjectStore, open_objects
 from omnigraph.storage.tables import TableStore
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
 
 MARKER = "__copy.json"
+COPY_LEASE = "copy"
 _COPIERS = 8
 _ROUNDS = 5
 
@@ -83,30 +88,56 @@ def copy(
                 uri=store.uri,
             )
         _refuse_overlap(store.root, there)
+        marker = _marker_of(store, branches, at)
         objects = open_objects(there)
-        _claim(objects, _marker_of(store, branches, at))
-        failpoint("copy.marked")
-        for _ in range(_ROUNDS):
-            cut = take_cut(store, branches, at)
-            done = _copy_files(store, objects, cut, progress)
-            if done is not None:
-                break
-        else:
-            raise Conflict("copy: cleanup keeps removing history while it is copied; try again when it is done")
-        failpoint("copy.files")
-        _write_records(store, objects, TableStore(there), cut)
-        files, copied = done
-        main = next(state for ref, state in cut.states.items() if ref.name == MAIN)
-        return CopyResult(
-            source=store.uri,
-            target=there.uri,
-            graph_commit_id=main.head.graph_commit_id,
-            branches=tuple(sorted(ref.name for ref in cut.states)),
-            commits=cut.log.num_rows,
-            files=len(copied),
-            files_there=len(files) - len(copied),
-            bytes=sum(file.size for file in copied),
-        )
+        # Before the lease, which leaves its file: what is not ours is not touched at all.
+        _refuse_others(objects, marker)
+        with _held_target(objects):
+            return _copy(store, objects, marker, branches, at, progress)
+
+
+def _copy(
+    store: GraphStore,
+    objects: ObjectStore,
+    marker: dict[str, Any],
+    branches: Collection[str],
+    at: str | None,
+    progress: Callable[[int, int], None] | None,
+) -> CopyResult:
+    _refuse_others(objects, marker)
+    objects.put(MARKER, orjson.dumps(marker))
+    failpoint("copy.marked")
+    for _ in range(_ROUNDS):
+        cut = take_cut(store, branches, at)
+        done = _copy_files(store, objects, cut, progress)
+        if done is not None:
+            break
+    else:
+        raise Conflict("copy: cleanup keeps removing history while it is copied; try again when it is done")
+    failpoint("copy.files")
+    _write_records(store, objects, TableStore(objects.root), cut)
+    files, copied = done
+    main = next(state for ref, state in cut.states.items() if ref.name == MAIN)
+    return CopyResult(
+        source=store.uri,
+        target=objects.root.uri,
+        graph_commit_id=main.head.graph_commit_id,
+        branches=tuple(sorted(ref.name for ref in cut.states)),
+        commits=cut.log.num_rows,
+        files=len(copied),
+        files_there=len(files) - len(copied),
+        bytes=sum(file.size for file in copied),
+    )
+
+
+@contextmanager
+def _held_target(objects: ObjectStore) -> Iterator[None]:
+    """Two copies to one place come one after the other; the second finds a graph there."""
+    times = LeaseTimes(settings().lease_seconds, settings().lease_renewal_seconds)
+    # The lease of a copy that died on an object store has to run out first; a lock on local disk is free at once.
+    wait = settings().lease_wait_seconds + (0.0 if objects.root.is_local else times.lease_seconds)
+    with Leases(objects.root, objects, times).acquire(COPY_LEASE, f"copy {ULID()}", wait=wait):
+        yield
 
 
 def _refuse_overlap(source: Root, target: Root) -> None:
@@ -121,8 +152,8 @@ def _marker_of(store: GraphStore, branches: Collection[str], at: str | None) -> 
     return {"graph_id": store.graph_id, "branches": sorted(branches), "at": commit}
 
 
-def _claim(objects: ObjectStore, marker: dict[str, Any]) -> None:
-    """Mark the target as ours; refused when it holds anything but an unfinished copy of the same."""
+def _refuse_others(objects: ObjectStore, marker: dict[str, Any]) -> None:
+    """A target that holds anything but an unfinished copy of the same is left alone."""
     uri = objects.root.uri
     strange = [name for name in objects.names() if name not in (LOCKS_DIRECTORY, MARKER)]
     if Refs(objects).get(MAIN) is not None:
@@ -141,8 +172,6 @@ def _claim(objects: ObjectStore, marker: dict[str, Any]) -> None:
             "another path",
             uri=uri,
         )
-    if found is None:
-        objects.put(MARKER, orjson.dumps(marker))
 
 
 def _copy_files(

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.errors import BadRequest, Busy, HistoryGap, StorageError, StorageKind
 from omnigraph.ledger.branches.live_branches import for_live_branches
 from omnigraph.ledger.branches.refs import TagRef
+from omnigraph.ledger.history.complete_log import known_history
 from omnigraph.ledger.history.dag import ancestors
 from omnigraph.ledger.history.log_rows import ID, LOG
 from omnigraph.ledger.layout import RECOVERIES
@@ -70,7 +72,7 @@ def take_cut(store: GraphStore, branches: Collection[str] = (), at: str | None =
         states = {ref: state for ref, state in states.items() if ref.name in {MAIN, *branches}}
     kept = None if at is None and not branches else _reachable(store, states)
     if kept is not None:
-        log = log.filter(pa.compute.is_in(log[ID], value_set=pa.array(sorted(kept), pa.string())))
+        log = log.filter(pc.is_in(log[ID], value_set=pa.array(sorted(kept), pa.string())))
         tags = [tag for tag in tags if tag.graph_commit_id in kept]
     return Cut(states, tuple(tags), _lines(store, states, log), log, audit)
 
@@ -129,8 +131,11 @@ def _as_it_was(store: GraphStore, states: Mapping[BranchRef, ManifestState], at:
 
 
 def _reachable(store: GraphStore, states: Mapping[BranchRef, ManifestState]) -> set[str]:
-    graph = store.commits.graph()
-    return {one for state in states.values() for one in ancestors(graph, state.head.graph_commit_id)}
+    return {
+        commit_id
+        for state in states.values()
+        for commit_id in ancestors(known_history(store, state), state.head.graph_commit_id)
+    }
 
 
 def _lines(store: GraphStore, states: Mapping[BranchRef, ManifestState], log: pa.Table) -> dict[Line, int]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from omnigraph.ledger.history.rebuild_log import LOST
+from omnigraph.ledger.history.recorded_files import RELOCATED
 from omnigraph.ledger.layout import EDGES, NODES, REFS
 from omnigraph.maintain.copying.cut import Cut, Line
 from omnigraph.maintain.survey.inventory import locations
@@ -43,9 +44,7 @@ def _root_files(store: GraphStore) -> Iterable[ObjectInfo]:
         if not name.startswith(("__", REFS)) and not name.endswith(".lance") and name not in (NODES, EDGES):
             info = store.objects.head(name)
             yield from [info] if info is not None else store.objects.list(name)
-    lost = store.objects.head(LOST)
-    if lost is not None:
-        yield lost
+    yield from (info for path in (LOST, RELOCATED) if (info := store.objects.head(path)) is not None)
 
 
 def _with_parents(store: GraphStore, location: str, cut: Mapping[Line, int]) -> dict[str | None, int]:

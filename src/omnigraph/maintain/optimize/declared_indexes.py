@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omnigraph.schema.catalog import GraphType, Property
+from omnigraph.schema.searching import metric_of, text_settings
 from omnigraph.schema.types import EnumType, ListType, Scalar, ScalarType, VectorType
-from omnigraph.storage.layout.indexes import IndexKind
+from omnigraph.storage.layout.indexes import IndexKind, SearchSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,7 @@ class DeclaredIndex:
     table_key: str
     column: str
     kind: IndexKind
+    settings: SearchSettings | None = None
 
 
 def declared_indexes(type_: GraphType) -> tuple[DeclaredIndex, ...]:
@@ -24,8 +26,17 @@ def declared_indexes(type_: GraphType) -> tuple[DeclaredIndex, ...]:
     found = [DeclaredIndex(type_.table_key, column, IndexKind.BTREE) for column in columns]
     for property_ in type_.properties:
         if property_.indexed or property_.column in type_.key or isinstance(property_.type, VectorType):
-            found += [DeclaredIndex(type_.table_key, property_.column, kind) for kind in kinds_for(property_)]
+            found += [
+                DeclaredIndex(type_.table_key, property_.column, kind, _settings(property_, kind))
+                for kind in kinds_for(property_)
+            ]
     return tuple(found)
+
+
+def _settings(property_: Property, kind: IndexKind) -> SearchSettings | None:
+    if kind is IndexKind.TEXT:
+        return text_settings(property_)
+    return metric_of(property_) if kind is IndexKind.VECTOR else None
 
 
 def kinds_for(property_: Property) -> tuple[IndexKind, ...]:

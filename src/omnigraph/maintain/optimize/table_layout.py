@@ -94,7 +94,7 @@ def prepare(
 
     # Built now: committing the segments is all that is left for the window.
     built = {
-        index: workers.index(store.tables.plan_index(line, index.column, index.kind, workers.parts))
+        index: workers.index(store.tables.plan_index(line, index.column, index.kind, workers.parts, index.settings))
         for index in missing
     }
 
@@ -153,21 +153,23 @@ def _extend(store: GraphStore, commits: TableCommits, declared: tuple[DeclaredIn
 
 
 def _build(store: GraphStore, commits: TableCommits, index: DeclaredIndex, report: TableLayout) -> None:
-    staged = store.tables.stage_index(commits.line, index.column, index.kind)
+    staged = store.tables.stage_index(commits.line, index.column, index.kind, index.settings)
     if staged is not None:
         commits.commit(staged)
         report.indexes_built.append(_name(index))
 
 
 def _missing(store: GraphStore, table: TableVersion, index: DeclaredIndex) -> bool:
-    state = store.tables.index_state(table, index.column, index.kind)
+    state = store.tables.index_state(table, index.column, index.kind, index.settings)
     return not state.is_complete and state.trainable
 
 
 def _pending(store: GraphStore, table: TableVersion, declared: tuple[DeclaredIndex, ...]) -> list[str]:
     """Indexes that cannot be built yet: vectors that are too few to train on."""
     return [
-        _name(index) for index in declared if not store.tables.index_state(table, index.column, index.kind).is_complete
+        _name(index)
+        for index in declared
+        if not store.tables.index_state(table, index.column, index.kind, index.settings).is_complete
     ]
 
 
@@ -178,6 +180,9 @@ def _name(index: DeclaredIndex) -> str:
 def _uncovered_rows(store: GraphStore, table: TableVersion, missing: list[DeclaredIndex]) -> int:
     rows = {fragment.id: fragment.rows for fragment in store.tables.fragments(table)}
     return max(
-        sum(rows[f] for f in store.tables.index_state(table, index.column, index.kind).uncovered_fragments)
+        sum(
+            rows[f]
+            for f in store.tables.index_state(table, index.column, index.kind, index.settings).uncovered_fragments
+        )
         for index in missing
     )

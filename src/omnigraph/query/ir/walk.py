@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import assert_never
 
 from omnigraph.query.ir import expressions as ir
 from omnigraph.query.ir.search import Bm25, Nearest, Rrf, TextMatch
 
 Change = Callable[[ir.Expr], ir.Expr]
+
+_LEAVES = (ir.Literal, ir.Param, ir.Now, ir.Prop, ir.Entity, ir.TypeOf, ir.PathValue, ir.ColumnRef)
+"""What has no parts. An expression that is neither here nor taken apart below is found by the type checker."""
 
 
 def children(expr: ir.Expr) -> tuple[ir.Expr, ...]:
@@ -36,8 +40,10 @@ def children(expr: ir.Expr) -> tuple[ir.Expr, ...]:
             return (expr.query,)
         case Rrf():
             return (expr.first, expr.second) if expr.k is None else (expr.first, expr.second, expr.k)
-        case _:
+        case _ if isinstance(expr, _LEAVES):
             return ()
+        case _:
+            assert_never(expr)
 
 
 def rebuild(expr: ir.Expr, change: Change) -> ir.Expr:
@@ -78,8 +84,12 @@ def rebuild(expr: ir.Expr, change: Change) -> ir.Expr:
             return ir.Index(change(items), change(index), type_)
         case ir.Call(_, args):
             return replace(expr, args=tuple(change(each) for each in args))
-        case _:
+        case ir.Aggregate() | TextMatch() | Nearest() | Bm25() | Rrf():
             return expr
+        case _ if isinstance(expr, _LEAVES):
+            return expr
+        case _:
+            assert_never(expr)
 
 
 def rebuild_all(expr: ir.Expr, change: Change) -> ir.Expr:

@@ -1,7 +1,7 @@
 """Binding a variable to the rows of its table, and testing entities that were reached another way.
 
 What can be decided by one variable is decided here, before anything is joined: plain predicates by the scan itself,
-text predicates by the token index.
+text predicates by the table's text index, as far as it goes.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from omnigraph.query.ir.walk import leaves, rebuild, searches_in
 from omnigraph.query.typing import STRING
 from omnigraph.read.codes.arrays import Codes, Mask, distinct_codes
 from omnigraph.read.plan.steps import ScanStep
-from omnigraph.read.search.ranking import table_mask
+from omnigraph.read.search.row_sets import matching_rows, table_mask
+from omnigraph.read.search.searched import searched_by
 from omnigraph.read.state.frame import Frame
 from omnigraph.read.state.run_state import Run
-from omnigraph.read.state.spaces import GrowingSpace, identity_of
+from omnigraph.read.state.spaces import SMALL_TABLE, GrowingSpace, identity_of
 from omnigraph.read.state.union import UnionSpace
 from omnigraph.read.tables.values import conjunction, true_mask
 from omnigraph.schema.catalog import OWN_COLUMNS, Catalog, GraphType, NodeType
@@ -40,9 +41,17 @@ def scan(run: Run, step: ScanStep) -> Frame:
 
 
 def _scan_table(run: Run, step: ScanStep, table_key: str) -> Codes:
-    plain, texts = _parted(run, table_key, step.filters)
+    plain, texts = parted(run, table_key, step.filters)
     space = run.space(table_key)
     carried = _carried(run, step.var, table_key)
+    first = _searched_first(run, table_key, plain, texts)
+    if first is not None:
+        names = list(dict.fromkeys(["id", *carried]))
+        found = [space.bind(rows, carried) for rows in matching_rows(run, table_key, first, conjunction(plain), names)]
+        codes = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *found]))
+        for match in texts:
+            codes = codes if match is first else codes[_text_mask(run, match, table_key, codes)]
+        return codes
     identity = next((p for p in plain if identity_of(p) is not None), None)
     if identity is not None and not isinstance(space, GrowingSpace):
         codes = space.scan(identity, carried)
@@ -54,6 +63,23 @@ def _scan_table(run: Run, step: ScanStep, table_key: str) -> Codes:
     for match in texts:
         codes = codes[_text_mask(run, match, table_key, codes)]
     return codes
+
+
+def _searched_first(
+    run: Run, table_key: str, plain: Sequence[ir.Expr], texts: Sequence[ir.Expr]
+) -> ir.TextMatch | None:
+    """The text predicate that a scan starts from: one that an index answers, or any when the table is large.
+
+    A small table without an index is read as a whole and kept, and a look-up by id leaves one row to judge.
+    """
+    matches = [each for each in texts if isinstance(each, ir.TextMatch) and run.has(table_key, each)]
+    if not matches or any(identity_of(each) is not None for each in plain):
+        return None
+    for match in matches:
+        searched = searched_by(run.catalog, match, table_key)
+        if run.reader.text_coverage(table_key, searched.column, searched.settings) is not None:
+            return match
+    return matches[0] if run.reader.row_count(table_key) > SMALL_TABLE else None
 
 
 def _carried(run: Run, var: str, table_key: str) -> list[str]:
@@ -87,7 +113,7 @@ def entity_mask(run: Run, var: str, codes: Codes, filters: Sequence[ir.Expr]) ->
 
 
 def _table_mask(run: Run, var: str, table_key: str, codes: Codes, filters: Sequence[ir.Expr]) -> Mask:
-    plain, texts = _parted(run, table_key, filters)
+    plain, texts = parted(run, table_key, filters)
     space = run.space(table_key)
     predicate = conjunction(plain)
     if predicate is None or len(codes) == 0:
@@ -102,7 +128,7 @@ def _table_mask(run: Run, var: str, table_key: str, codes: Codes, filters: Seque
     return kept
 
 
-def _parted(run: Run, table_key: str, filters: Sequence[ir.Expr]) -> tuple[list[ir.Expr], list[ir.Expr]]:
+def parted(run: Run, table_key: str, filters: Sequence[ir.Expr]) -> tuple[list[ir.Expr], list[ir.Expr]]:
     """Plain predicates, which the table itself can decide, and the others."""
     known = [of_table(run.bind(p), table_key) for p in filters]
     others = [p for p in known if searches_in(p) or not _is_of(run, table_key, p)]

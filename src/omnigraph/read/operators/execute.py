@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from omnigraph.errors import BadRequest, InternalError
 from omnigraph.query import ir
-from omnigraph.query.typing import F64
-from omnigraph.read.matching import expand, inner, join, scan
+from omnigraph.read.matching import expand, inner, join, ranked_scan, scan
 from omnigraph.read.matching.paths import PATH
 from omnigraph.read.operators import group, sort
 from omnigraph.read.operators.product import first_rows, product_of
@@ -29,6 +28,7 @@ from omnigraph.read.plan.steps import (
     ScanStep,
     Step,
 )
+from omnigraph.read.plan.top import top_scan
 from omnigraph.read.search import ranking
 from omnigraph.read.state.frame import UNIT, ComputedColumn, EntityCodes, Frame
 from omnigraph.read.state.run_state import Run
@@ -62,16 +62,32 @@ def execute(run: Run, plan: Plan) -> Frame:
 
 def _run_stage(run: Run, stage: PlannedStage, frame: Frame) -> Frame:
     window = _window(run, stage)
-    if window.count == 0 and not stage.block.block.seeded:
+    best = _best(run, stage, window)
+    if best is not None:
+        frame = best
+    elif window.count == 0 and not stage.block.block.seeded:
         frame = _nothing(run, stage)
     else:
         frame = _block(run, stage, frame, window)
-    top = window.end if _asks_for_nearest(stage) else None
     for operator in stage.upper:
         with run.profile.step(operator) as record:
-            frame = run.hold(_upper(run, frame, operator, window, top))
+            frame = run.hold(_upper(run, frame, operator, window))
             record.rows += frame.length
     return frame
+
+
+def _best(run: Run, stage: PlannedStage, window: Window) -> Frame | None:
+    """The best rows of a scan with their scores, where a stage asks for no others and they can be found alone."""
+    top = top_scan(stage)
+    if top is None or not window.count or window.end is None:
+        return None
+    with run.profile.step(top.step) as record:
+        found = ranked_scan.ranked_scan(run, top, window.end)
+        if found is None:
+            return None
+        frame, record.note = found
+        record.rows += frame.length
+    return run.hold(frame)
 
 
 def _block(run: Run, stage: PlannedStage, frame: Frame, window: Window) -> Frame:
@@ -129,12 +145,14 @@ def _step(run: Run, step: Step, frame: Frame) -> Frame:
             return join.combine(run, frame, _run_steps(run, steps, UNIT), on)
 
 
-def _upper(run: Run, frame: Frame, operator: ir.Operator, window: Window, top: int | None) -> Frame:
+def _upper(run: Run, frame: Frame, operator: ir.Operator, window: Window) -> Frame:
     match operator:
+        case ir.Rank(column=column) | ir.Fuse(column=column) if column in frame.columns:
+            return frame
         case ir.Rank():
-            return ranking.rank(run, frame, operator, top)
+            return ranking.rank(run, frame, operator)
         case ir.Fuse():
-            return ranking.fuse(run, frame, operator)
+            return ranking.fuse(run, frame, operator, window.end)
         case ir.GroupBy():
             return group.group(run, frame, operator)
         case ir.Filter(predicate=predicate):
@@ -182,26 +200,6 @@ def _row_count(run: Run, expr: ir.Expr, what: str) -> int:
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
         raise BadRequest(f"{what} must be a non-negative whole number and is {count!r}")
     return count
-
-
-def _asks_for_nearest(stage: PlannedStage) -> bool:
-    """Whether a query asks for nothing but the nearest rows, so that others need no exact distance."""
-    match stage.upper:
-        case (
-            ir.Rank(column=name),
-            ir.Filter(predicate=ir.IsNull(item=ir.ColumnRef(name=kept), negated=True)),
-            ir.Sort(keys=keys),
-            *_,
-        ):
-            # No score is null above the filter, so a key that puts those last says nothing.
-            decisive = [key for key in keys if key.expr != ir.IsNull(ir.ColumnRef(kept, F64, True))]
-            match decisive:
-                case [ir.SortKey(expr=ir.ColumnRef(name=first), descending=False), *_]:
-                    return name == kept == first
-                case _:
-                    return False
-        case _:
-            return False
 
 
 def _nothing(run: Run, stage: PlannedStage) -> Frame:

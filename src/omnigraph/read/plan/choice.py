@@ -13,9 +13,9 @@ from enum import StrEnum
 
 from omnigraph.config import settings
 from omnigraph.query import ir
-from omnigraph.query.predicates import searches_in
 from omnigraph.read.plan.statistics import is_identity
 from omnigraph.read.plan.steps import EDGE_STEPS, EdgeStep, ExistsStep, ExpandStep, Plan, ScanStep, every_step_of
+from omnigraph.read.plan.top import top_scan
 from omnigraph.read.tables.caches import ReadCaches
 from omnigraph.read.tables.reader import TableReader
 from omnigraph.schema.catalog import Catalog, EdgeType
@@ -75,7 +75,6 @@ def choose(plan: Plan, reader: TableReader, catalog: Catalog, caches: ReadCaches
     forced = TraversalMode(mode_setting) if mode_setting else None
     every = every_step_of(plan)
     steps = [step for step in every if isinstance(step, EDGE_STEPS)]
-    ranked_by_text = _ranked_by_text(plan)
     choices: dict[str, EdgeChoice] = {}
     for edge in dict.fromkeys(edge for step in steps for edge in step.atom.edges):
         own = [step for step in steps if edge in step.atom.edges]
@@ -83,9 +82,8 @@ def choose(plan: Plan, reader: TableReader, catalog: Catalog, caches: ReadCaches
         csr = _csr_cost(edge, reader, catalog, caches)
         spent = caches.spent.get(reader.state(edge), 0.0)
         by_cost = TraversalMode.CSR if csr <= indexed + spent else TraversalMode.INDEXED
-        mode = TraversalMode.CSR if edge in ranked_by_text else forced or by_cost
-        choices[edge] = EdgeChoice(mode, indexed, csr, forced is not None)
-    in_memory = set(ranked_by_text)
+        choices[edge] = EdgeChoice(forced or by_cost, indexed, csr, forced is not None)
+    in_memory: set[str] = set()
     for edge, choice in choices.items():
         if choice.mode is TraversalMode.CSR:
             in_memory |= {edge, *_node_tables(edge, catalog)}
@@ -101,8 +99,6 @@ def _wants_all(
     """Whether a scanned table is better numbered as a whole: it is already, or a search looks at a good part of it."""
     if caches.nodes.peek(reader.state(table_key)) is not None:
         return True
-    if any(searches_in(predicate) for predicate in step.filters):
-        return True
     if _asks_for_one(step, table_key, catalog) and not reader.is_indexed(table_key, "id"):
         # Look-ups by key without an index read the whole column each time: soon the ids are better kept.
         rows = reader.row_count(table_key)
@@ -110,6 +106,8 @@ def _wants_all(
         if caches.spent.get(state, 0.0) >= LOOKUP + READ_ID * rows:
             return True
         caches.spend(state, LOOKUP + SCAN_ID * rows)
+    if any(top is not None and top.step is step for top in map(top_scan, plan.stages)):
+        return False
     ranked = {ranking.var for operator in plan.upper for ranking in rankings(operator)}
     return step.var in ranked and step.rows * SEARCHED_SHARE >= reader.row_count(table_key)
 
@@ -132,12 +130,6 @@ def rankings(operator: ir.Operator) -> tuple[ir.Nearest | ir.Bm25, ...]:
     if isinstance(operator, ir.Rank):
         return (operator.ranking,)
     return (operator.ranking.first, operator.ranking.second) if isinstance(operator, ir.Fuse) else ()
-
-
-def _ranked_by_text(plan: Plan) -> set[str]:
-    """Tables whose texts are scored: the scores need the statistics of the whole column."""
-    every = [ranking for operator in plan.upper for ranking in rankings(operator)]
-    return {key for ranking in every if isinstance(ranking, ir.Bm25) for key in plan.variables[ranking.var]}
 
 
 def _indexed_cost(step: EdgeStep, edge: str, reader: TableReader) -> float:

@@ -5,7 +5,9 @@ The guesses only choose between plans that give the same rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
 
 from omnigraph.query import ir
 from omnigraph.read.plan.block import Tables
@@ -26,6 +28,8 @@ class Statistics:
 
     catalog: Catalog
     reader: TableReader
+    matching: Callable[[str, ir.TextMatch], float | None] = lambda table_key, match: None
+    """How many rows of a table match a text predicate, where its index can tell at once."""
 
     def rows(self, table_key: str) -> int:
         """Rows of a table."""
@@ -67,7 +71,8 @@ class Statistics:
             case ir.Contains() | ir.StartsWith() | ir.EndsWith() | ir.Matches():
                 return TEXT_PART
             case ir.TextMatch():
-                return SEARCH
+                known = self.matching(table_key, predicate)
+                return SEARCH if known is None else max(known, 1.0) / rows
             case ir.Not(item=item):
                 return max(1 - self.selectivity(table_key, item), 1 / rows)
             case ir.And(items=items):
@@ -104,3 +109,18 @@ def is_identity(catalog: Catalog, table_key: str, name: str) -> bool:
     if name == "id":
         return True
     return graph_type is not None and (graph_type.key == (name,) or (name,) in graph_type.uniques)
+
+
+def text_matches(query: ir.ReadQuery) -> tuple[ir.TextMatch, ...]:
+    """The text predicates of a query, wherever they stand."""
+    found: dict[ir.TextMatch, None] = {}
+    waiting: list[Any] = [query.root]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, ir.TextMatch):
+            found[part] = None
+        elif isinstance(part, tuple):
+            waiting += part
+        elif is_dataclass(part):
+            waiting += [getattr(part, field.name) for field in fields(part)]
+    return tuple(found)

@@ -124,6 +124,8 @@ def _steps(steps: tuple[Step, ...], depth: int, choices: Choices, profile: Profi
         choice = None
         if isinstance(step, ExpandStep | CheckStep | ExistsStep):
             choice = "; ".join(_choice(choices.edges[edge]) for edge in step.atom.edges)
+        if record is not None and record.note:
+            choice = record.note
         rows, seconds = (record.rows, record.seconds) if record else (None, None)
         lines.append(Line(name, what, depth, step.rows, choice, rows, seconds))
         for number, arm in enumerate(inside):

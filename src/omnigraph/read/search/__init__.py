@@ -1,3 +1,3 @@
-"""Text and vector search: tokens, their index in memory, distances, and the masks and scores that a query asks for."""
+"""Text and vector search: tokens, sets of rows that match, the best rows of a table, and the scores of bound ones."""
 
-__all__ = ["ranking", "text_index", "tokenizer", "vectors"]
+__all__ = ["analyzer", "corpora", "ranking", "row_sets", "searched", "texts", "top", "vectors"]

@@ -67,6 +67,10 @@ class Space(Protocol):
         """The entities for which the predicate holds. `carried` properties will be asked for next."""
         ...
 
+    def bind(self, rows: pa.Table, carried: Sequence[str]) -> Codes:
+        """The entities of rows that were found another way, each once. `carried` properties came with their `id`."""
+        ...
+
     def rows(self, codes: Codes) -> Codes | None:
         """The rows of the codes in the table's own order, when they are known."""
         ...
@@ -187,6 +191,10 @@ class SortedSpace:
             return np.sort(self.nodes.find(combined(table.column("id"))))
         return np.sort(self.nodes.codes_of_rows(self._rows.matching(predicate, variable_of(predicate))))
 
+    def bind(self, rows: pa.Table, carried: Sequence[str]) -> Codes:
+        """The codes of ids; properties are read when they are asked for."""
+        return self.nodes.find(combined(rows.column("id")))
+
     def rows(self, codes: Codes) -> Codes | None:
         """Rows in the table's own order."""
         return self.nodes.rows_of(codes)
@@ -237,6 +245,10 @@ class EdgeRowSpace:
             return np.arange(self._rows.row_count, dtype=np.int64)
         return self._rows.matching(predicate, variable_of(predicate))
 
+    def bind(self, rows: pa.Table, carried: Sequence[str]) -> Codes:
+        """The codes of ids; properties are read when they are asked for."""
+        return self.encode(combined(rows.column("id")))
+
     def rows(self, codes: Codes) -> Codes | None:
         """Codes are rows."""
         return codes
@@ -272,9 +284,13 @@ class GrowingSpace:
     def scan(self, predicate: ir.Expr | None, carried: Sequence[str]) -> Codes:
         """Read the rows that match, with the properties that will be asked for next."""
         names = [name for name in dict.fromkeys(carried) if name not in self._as_id]
-        table = self._reader.scan(self._table_key, ["id", *names], predicate)
-        codes = self._known.encode_distinct(combined(table.column("id")))
-        self.remember(codes, table, names)
+        return self.bind(self._reader.scan(self._table_key, ["id", *names], predicate), carried)
+
+    def bind(self, rows: pa.Table, carried: Sequence[str]) -> Codes:
+        """The codes of ids, with the properties that were read along."""
+        names = [name for name in dict.fromkeys(carried) if name not in self._as_id]
+        codes = self._known.encode_distinct(combined(rows.column("id")))
+        self.remember(codes, rows, names)
         return codes
 
     def prefetch(self, codes: Codes, names: Sequence[str]) -> None:

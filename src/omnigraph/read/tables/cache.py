@@ -1,15 +1,17 @@
 """A thread-safe LRU whose entries are built once, however many threads ask at the same time, and whose size is
-known.
+known; and a budget that several of them share.
 """
 
 from __future__ import annotations
 
+import itertools
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Value = TypeVar("Value")
 
@@ -25,6 +27,38 @@ class CacheReport:
     evictions: int
 
 
+_USES = itertools.count()
+"""Counts every use of every cache, so that entries of different caches can be told older from newer."""
+
+
+class Budget:
+    """Bytes that several caches hold together. What was used longest ago goes first, from whichever cache it is in."""
+
+    def __init__(self, max_bytes: Callable[[], int]) -> None:
+        self._max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._caches: weakref.WeakSet[SingleFlightCache[Any]] = weakref.WeakSet()
+
+    def join(self, cache: SingleFlightCache[Any]) -> None:
+        """Count a cache in from now on."""
+        with self._lock:
+            self._caches.add(cache)
+
+    def held(self) -> int:
+        """Bytes of all caches together."""
+        return sum(cache.report().bytes for cache in list(self._caches))
+
+    def enforce(self) -> None:
+        """Drop entries until the rest fits. The entry that was used last stays, whatever its size."""
+        with self._lock:
+            while self.held() > self._max_bytes():
+                ages = sorted((age, id(cache)) for cache in self._caches if (age := cache.oldest_use()) is not None)
+                entries = sum(cache.report().entries for cache in self._caches)
+                if entries < 2:
+                    return
+                next(cache for cache in self._caches if id(cache) == ages[0][1]).drop_oldest()
+
+
 class SingleFlightCache(Generic[Value]):
     """Least recently used entries go first when there are too many, or when they take too many bytes.
 
@@ -37,14 +71,19 @@ class SingleFlightCache(Generic[Value]):
         max_entries: int,
         size_of: Callable[[Value], int],
         max_bytes: int | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self._max_entries = max_entries
         self._max_bytes = max_bytes
+        self._budget = budget
+        self._used: dict[Hashable, int] = {}
         self._size_of = size_of
         self._lock = threading.Lock()
         self._entries: OrderedDict[Hashable, Value] = OrderedDict()
         self._building: dict[Hashable, Future[Value]] = {}
         self._hits = self._misses = self._evictions = 0
+        if budget is not None:
+            budget.join(self)
 
     def peek(self, key: Hashable) -> Value | None:
         """The entry if it is there. Does not count as a use."""
@@ -57,6 +96,7 @@ class SingleFlightCache(Generic[Value]):
             if key in self._entries:
                 self._hits += 1
                 self._entries.move_to_end(key)
+                self._used[key] = next(_USES)
                 return self._entries[key]
             pending = self._building.get(key)
             mine: Future[Value] | None = None
@@ -76,9 +116,23 @@ class SingleFlightCache(Generic[Value]):
         with self._lock:
             del self._building[key]
             self._entries[key] = value
+            self._used[key] = next(_USES)
             self._evict()
         mine.set_result(value)
+        if self._budget is not None:
+            self._budget.enforce()
         return value
+
+    def oldest_use(self) -> int | None:
+        """When the entry that was used longest ago was used; None when there is none."""
+        with self._lock:
+            return self._used[next(iter(self._entries))] if self._entries else None
+
+    def drop_oldest(self) -> None:
+        """Let go of the entry that was used longest ago."""
+        with self._lock:
+            if self._entries:
+                self._drop_oldest()
 
     def trim(self) -> None:
         """Count again: entries may have grown since they were put in."""
@@ -95,6 +149,7 @@ class SingleFlightCache(Generic[Value]):
         """Forget everything."""
         with self._lock:
             self._entries.clear()
+            self._used.clear()
 
     def _evict(self) -> None:
         while len(self._entries) > self._max_entries:
@@ -107,4 +162,6 @@ class SingleFlightCache(Generic[Value]):
 
     def _drop_oldest(self) -> Value:
         self._evictions += 1
-        return self._entries.popitem(last=False)[1]
+        key, value = self._entries.popitem(last=False)
+        del self._used[key]
+        return value

@@ -14,27 +14,36 @@ import pyarrow as pa
 from omnigraph.config import settings
 from omnigraph.read.codes.arrays import combined
 from omnigraph.read.codes.ids import NodeIds, SortedIds
-from omnigraph.read.tables.cache import CacheReport, SingleFlightCache
+from omnigraph.read.tables.cache import Budget, CacheReport, SingleFlightCache
 from omnigraph.read.tables.reader import TableReader
 from omnigraph.read.tables.topology import Alignment, Topology, align, build_topology
+from omnigraph.storage.index_search import Coverage
 
 SPENT_STATES = 256
+
+
+READS = Budget(lambda: settings().read_cache)
+"""One budget for what all graphs of this process keep for reads."""
 
 
 def _nbytes(value: Any) -> int:
     return int(value.nbytes)
 
 
+def _maybe_nbytes(value: Any) -> int:
+    return 0 if value is None else _nbytes(value)
+
+
 @dataclass(slots=True)
 class ReadCaches:
-    """Topologies, node ids, whole columns and text indexes of one graph, shared by its branches and by threads."""
+    """Topologies, node ids, columns and statistics of indexes of one graph, shared by its branches and by threads."""
 
     topologies: SingleFlightCache[Topology] = field(init=False)
     nodes: SingleFlightCache[NodeIds] = field(init=False)
     alignments: SingleFlightCache[Alignment] = field(init=False)
     columns: SingleFlightCache[pa.Array] = field(init=False)
-    texts: SingleFlightCache[Any] = field(init=False)
-    lengths: SingleFlightCache[Any] = field(init=False)
+    coverages: SingleFlightCache[Coverage | None] = field(init=False)
+    corpora: SingleFlightCache[Any] = field(init=False)
     codes: SingleFlightCache[Any] = field(init=False)
     plans: SingleFlightCache[Any] = field(init=False)
     indexed: SingleFlightCache[frozenset[str]] = field(init=False)
@@ -44,13 +53,13 @@ class ReadCaches:
     def __post_init__(self) -> None:
         entries = settings().topology_cache
         column_bytes = settings().column_cache
-        self.topologies = SingleFlightCache(entries, _nbytes)
-        self.nodes = SingleFlightCache(2 * entries, _nbytes)
-        self.alignments = SingleFlightCache(4 * entries, _nbytes)
-        self.columns = SingleFlightCache(1024, _nbytes, column_bytes)
-        self.texts = SingleFlightCache(entries, _nbytes, column_bytes)
-        self.lengths = SingleFlightCache(entries, _nbytes)
-        self.codes = SingleFlightCache(4 * entries, lambda found: 0 if found is None else _nbytes(found), column_bytes)
+        self.topologies = SingleFlightCache(entries, _nbytes, budget=READS)
+        self.nodes = SingleFlightCache(2 * entries, _nbytes, budget=READS)
+        self.alignments = SingleFlightCache(4 * entries, _nbytes, budget=READS)
+        self.columns = SingleFlightCache(1024, _nbytes, column_bytes, budget=READS)
+        self.coverages = SingleFlightCache(1024, lambda found: 0)
+        self.corpora = SingleFlightCache(4096, lambda found: 0)
+        self.codes = SingleFlightCache(4 * entries, _maybe_nbytes, column_bytes, budget=READS)
         self.plans = SingleFlightCache(256, lambda plan: 0)
         self.indexed = SingleFlightCache(256, lambda columns: 0)
 
@@ -97,7 +106,6 @@ class ReadCaches:
             "nodes": self.nodes.report(),
             "alignments": self.alignments.report(),
             "columns": self.columns.report(),
-            "texts": self.texts.report(),
         }
 
     def clear(self) -> None:
@@ -107,8 +115,8 @@ class ReadCaches:
             self.nodes,
             self.alignments,
             self.columns,
-            self.texts,
-            self.lengths,
+            self.coverages,
+            self.corpora,
             self.codes,
             self.plans,
         ):

@@ -10,12 +10,16 @@ import itertools
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.errors import InternalError
 from omnigraph.query.ir import Expr
-from omnigraph.read.codes.arrays import Codes
-from omnigraph.read.tables.values import holds
+from omnigraph.read.codes.arrays import Codes, Mask
+from omnigraph.read.tables.values import holds, true_mask
+from omnigraph.schema.searching import Metric, TextSettings
+from omnigraph.storage.index_search import Coverage, TextQuestion, VectorQuestion
 
 
 class TableReader(Protocol):
@@ -36,8 +40,57 @@ class TableReader(Protocol):
         """
         ...
 
-    def batches(self, table_key: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """All rows in the table's own order, piece by piece."""
+    def batches(
+        self,
+        table_key: str,
+        columns: Sequence[str],
+        predicate: Expr | None = None,
+        fragments: Sequence[int] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows for which the predicate is true, in the table's own order, piece by piece; of some fragments."""
+        ...
+
+    def judged(
+        self, table_key: str, columns: Sequence[str], predicate: Expr | None, fragments: Sequence[int] | None
+    ) -> Iterator[tuple[pa.RecordBatch, Mask]]:
+        """All rows piece by piece, each piece with the rows of it for which the predicate is true."""
+        ...
+
+    def few(self, table_key: str, columns: Sequence[str], predicate: Expr, most: int) -> pa.Table | None:
+        """The rows for which the predicate is true; None when there are more than `most`."""
+        ...
+
+    def decides(self, predicate: Expr) -> bool:
+        """Whether an index can take this predicate as a filter before it ranks."""
+        ...
+
+    def text_coverage(self, table_key: str, column: str, settings: TextSettings) -> Coverage | None:
+        """What an index of the column's tokens covers; None when there is none to ask."""
+        ...
+
+    def vector_coverage(self, table_key: str, column: str, metric: Metric) -> Coverage | None:
+        """What an index of the column's vectors covers; None when there is none to ask."""
+        ...
+
+    def indexed_texts(self, table_key: str, coverage: Coverage) -> tuple[int, int] | None:
+        """How many texts and tokens a text index counts; None when it cannot be read."""
+        ...
+
+    def ask_text(
+        self,
+        table_key: str,
+        question: TextQuestion,
+        columns: Sequence[str],
+        predicate: Expr | None = None,
+        limit: int | None = None,
+    ) -> pa.Table:
+        """Covered rows that match and pass the predicate, with `_score`. A limit needs a predicate that is decided."""
+        ...
+
+    def ask_vectors(
+        self, table_key: str, question: VectorQuestion, columns: Sequence[str], predicate: Expr | None
+    ) -> pa.Table:
+        """The nearest covered rows that pass a predicate that `decides` takes."""
         ...
 
     def lookup(self, table_key: str, column: str, values: pa.Array, columns: Sequence[str]) -> pa.Table:
@@ -70,6 +123,13 @@ def type_width(type_: pa.DataType) -> int:
     return int(type_.bit_width // 8) or 1 if pa.types.is_primitive(type_) else TEXT_WIDTH
 
 
+def passing(batch: pa.RecordBatch, predicate: Expr | None) -> Mask:
+    """The rows of a batch for which a predicate is true."""
+    if predicate is None:
+        return np.ones(batch.num_rows, dtype=bool)
+    return true_mask(holds(predicate, batch.num_rows, batch.column))
+
+
 _NUMBERS = itertools.count()
 
 
@@ -96,9 +156,60 @@ class ArrowTables:
         mask = holds(predicate, table.num_rows, table.column)
         return table.select(list(columns)).filter(mask)
 
-    def batches(self, table_key: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """All rows, piece by piece."""
-        yield from self._tables[table_key].select(list(columns)).to_batches(max_chunksize=65_536)
+    def batches(
+        self,
+        table_key: str,
+        columns: Sequence[str],
+        predicate: Expr | None = None,
+        fragments: Sequence[int] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows for which the predicate is true, piece by piece."""
+        yield from self.scan(table_key, columns, predicate).to_batches(max_chunksize=65_536)
+
+    def judged(
+        self, table_key: str, columns: Sequence[str], predicate: Expr | None, fragments: Sequence[int] | None
+    ) -> Iterator[tuple[pa.RecordBatch, Mask]]:
+        """All rows with whether the predicate is true."""
+        for batch in self._tables[table_key].to_batches(max_chunksize=65_536):
+            yield batch.select(list(columns)), passing(batch, predicate)
+
+    def few(self, table_key: str, columns: Sequence[str], predicate: Expr, most: int) -> pa.Table | None:
+        """The rows for which the predicate is true, if they are few."""
+        rows = self.scan(table_key, columns, predicate)
+        return rows if rows.num_rows <= most else None
+
+    def decides(self, predicate: Expr) -> bool:
+        """Any predicate can be decided before ranking here."""
+        return True
+
+    def text_coverage(self, table_key: str, column: str, settings: TextSettings) -> Coverage | None:
+        """In memory nothing is indexed."""
+        return None
+
+    def vector_coverage(self, table_key: str, column: str, metric: Metric) -> Coverage | None:
+        """In memory nothing is indexed."""
+        return None
+
+    def indexed_texts(self, table_key: str, coverage: Coverage) -> tuple[int, int] | None:
+        """In memory nothing is indexed."""
+        return None
+
+    def ask_text(
+        self,
+        table_key: str,
+        question: TextQuestion,
+        columns: Sequence[str],
+        predicate: Expr | None = None,
+        limit: int | None = None,
+    ) -> pa.Table:
+        """There is no index to ask."""
+        raise InternalError(f"{table_key} has no text index")
+
+    def ask_vectors(
+        self, table_key: str, question: VectorQuestion, columns: Sequence[str], predicate: Expr | None
+    ) -> pa.Table:
+        """There is no index to ask."""
+        raise InternalError(f"{table_key} has no vector index")
 
     def lookup(self, table_key: str, column: str, values: pa.Array, columns: Sequence[str]) -> pa.Table:
         """The rows whose column is one of the values."""

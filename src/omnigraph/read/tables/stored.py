@@ -10,10 +10,12 @@ import pyarrow as pa
 from omnigraph.ledger.values import TablePin
 from omnigraph.query import ir
 from omnigraph.query.predicates import leaves
-from omnigraph.read.codes.arrays import Codes
+from omnigraph.read.codes.arrays import Codes, Mask, combined
 from omnigraph.read.tables.caches import ReadCaches
-from omnigraph.read.tables.reader import type_width
+from omnigraph.read.tables.reader import passing, type_width
 from omnigraph.read.tables.values import conjunction, holds
+from omnigraph.schema.searching import Metric, TextSettings
+from omnigraph.storage.index_search import Coverage, TextQuestion, VectorQuestion
 from omnigraph.storage.reading.pushdown import split
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.values import TableVersion
@@ -45,14 +47,91 @@ class StoredTables:
         wanted = list(dict.fromkeys(columns))
         if residual is None:
             return self._tables.scan_table(self._version(table_key), columns=wanted, filter=pushed)
-        names = {leaf.column for leaf in leaves(residual) if isinstance(leaf, ir.Prop)}
-        read = [*wanted, *sorted(names - set(wanted))]
+        read = _with_columns_of(residual, wanted)
         table = self._tables.scan_table(self._version(table_key), columns=read, filter=pushed)
         return table.filter(holds(residual, table.num_rows, table.column)).select(wanted)
 
-    def batches(self, table_key: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """All rows in the table's own order, piece by piece."""
-        yield from self._tables.scan(self._version(table_key), columns=list(columns))
+    def batches(
+        self,
+        table_key: str,
+        columns: Sequence[str],
+        predicate: ir.Expr | None = None,
+        fragments: Sequence[int] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows for which the predicate is true, in the table's own order, piece by piece."""
+        pushed, rest = split(predicate)
+        residual = conjunction(rest)
+        read = _with_columns_of(residual, columns)
+        scanned = self._tables.scan(self._version(table_key), columns=read, filter=pushed, fragments=fragments)
+        for batch in scanned:
+            kept = batch if residual is None else batch.filter(pa.array(passing(batch, residual)))
+            yield kept.select(list(columns))
+
+    def judged(
+        self, table_key: str, columns: Sequence[str], predicate: ir.Expr | None, fragments: Sequence[int] | None
+    ) -> Iterator[tuple[pa.RecordBatch, Mask]]:
+        """All rows piece by piece, with whether the predicate is true."""
+        read = _with_columns_of(predicate, columns)
+        for batch in self._tables.scan(self._version(table_key), columns=read, fragments=fragments):
+            yield batch.select(list(columns)), passing(batch, predicate)
+
+    def few(self, table_key: str, columns: Sequence[str], predicate: ir.Expr, most: int) -> pa.Table | None:
+        """The rows for which the predicate is true, if they are few: row ids tell before columns are read."""
+        pushed, rest = split(predicate)
+        assert not rest, "a predicate that storage decides"
+        version = self._version(table_key)
+        found = self._tables.scan_table(version, columns=[], with_row_id=True, filter=pushed, limit=most + 1)
+        if found.num_rows > most:
+            return None
+        return self._tables.take_rows(version, combined(found.column(ROW_ID)), list(columns))
+
+    def decides(self, predicate: ir.Expr) -> bool:
+        """Whether storage decides all of it."""
+        return not split(predicate)[1]
+
+    def text_coverage(self, table_key: str, column: str, settings: TextSettings) -> Coverage | None:
+        """What the text index of a column covers."""
+        key = (self.state(table_key), column, settings)
+        return self._caches.coverages.get(
+            key, lambda: self._tables.text_coverage(self._version(table_key), column, settings)
+        )
+
+    def vector_coverage(self, table_key: str, column: str, metric: Metric) -> Coverage | None:
+        """What the vector index of a column covers."""
+        key = (self.state(table_key), column, metric)
+        return self._caches.coverages.get(
+            key, lambda: self._tables.vector_coverage(self._version(table_key), column, metric)
+        )
+
+    def indexed_texts(self, table_key: str, coverage: Coverage) -> tuple[int, int] | None:
+        """How many texts and tokens a text index counts."""
+        return self._tables.indexed_texts(self._version(table_key), coverage)
+
+    def ask_text(
+        self,
+        table_key: str,
+        question: TextQuestion,
+        columns: Sequence[str],
+        predicate: ir.Expr | None = None,
+        limit: int | None = None,
+    ) -> pa.Table:
+        """Covered rows that match and pass the predicate, with `_score`."""
+        pushed, rest = split(predicate)
+        residual = conjunction(rest)
+        assert limit is None or residual is None, "a limit takes a predicate that storage decides"
+        read = _with_columns_of(residual, columns)
+        rows = self._tables.ask_text_index(self._version(table_key), question, read, pushed, limit)
+        if residual is not None:
+            rows = rows.filter(holds(residual, rows.num_rows, rows.column))
+        return rows.select([*columns, "_score"])
+
+    def ask_vectors(
+        self, table_key: str, question: VectorQuestion, columns: Sequence[str], predicate: ir.Expr | None
+    ) -> pa.Table:
+        """The nearest covered rows that pass the predicate."""
+        pushed, rest = split(predicate)
+        assert not rest, "a predicate that storage decides"
+        return self._tables.ask_vector_index(self._version(table_key), question, columns, pushed)
 
     def lookup(self, table_key: str, column: str, values: pa.Array, columns: Sequence[str]) -> pa.Table:
         """The rows whose column is one of the values."""
@@ -90,3 +169,10 @@ class StoredTables:
     def _version(self, table_key: str) -> TableVersion:
         pin = self._pins[table_key]
         return TableVersion(pin.location, pin.lance_branch, pin.version)
+
+
+def _with_columns_of(predicate: ir.Expr | None, columns: Sequence[str]) -> list[str]:
+    """The columns, and those that a predicate reads besides."""
+    wanted = list(dict.fromkeys(columns))
+    names = {leaf.column for leaf in leaves(predicate) if isinstance(leaf, ir.Prop)} if predicate is not None else set()
+    return [*wanted, *sorted(names - set(wanted))]

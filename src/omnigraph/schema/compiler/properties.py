@@ -9,6 +9,7 @@ from omnigraph.schema.catalog import Annotation, EmbedSpec, LiteralValue
 from omnigraph.schema.compiler.annotations import default_of, embed_of, kept_annotation, rename_of
 from omnigraph.schema.compiler.declarations import check_case_clash, check_property_name
 from omnigraph.schema.compiler.findings import Findings, shown
+from omnigraph.schema.compiler.search_options import index_options, search_options
 from omnigraph.schema.limits import MAX_VECTOR_DIMENSION
 from omnigraph.schema.syntax.syntax import (
     AnnotationSyntax,
@@ -26,7 +27,7 @@ from omnigraph.schema.syntax.syntax import (
 from omnigraph.schema.types import EnumType, ListType, PropertyType, Scalar, ScalarType, VectorType
 
 SCALAR_NAMES = tuple(scalar.value for scalar in Scalar)
-_SINGLE = frozenset({"key", "unique", "index", "default", "embed", "rename_from"})
+_SINGLE = frozenset({"key", "unique", "index", "default", "embed", "rename_from", "search"})
 _KNOWN = _SINGLE | {"range", "check", "card"}
 
 
@@ -181,8 +182,12 @@ def _draft(owner: str, syntax: PropertySyntax, findings: Findings) -> PropertyDr
             findings.error("S157", message, annotation.span, "remove one of them")
             continue
         seen.add(annotation.name)
-        if annotation.name in _KNOWN:
+        if annotation.name == "search":
+            kept.append(search_options(syntax.name.text, type_, annotation, findings))
+        elif annotation.name in _KNOWN:
             draft = _annotate(draft, annotation, findings)
+            if annotation.name == "index" and annotation.arguments:
+                kept.append(index_options(syntax.name.text, type_, annotation, findings))
         else:
             kept.append(kept_annotation(annotation, findings))
     return replace(draft, annotations=tuple(annotation for annotation in kept if annotation))

@@ -65,7 +65,8 @@ def _body(type_: GraphType) -> Iterator[str]:
         if len(unique) > 1 or unique[0] not in columns:
             yield f"@unique({column_titles(unique)})"
     if not isinstance(type_, EdgeType):
-        yield from map(constraint_text, (*type_.ranges, *type_.checks))
+        yield from map(constraint_text, type_.ranges)
+        yield from map(constraint_text, type_.checks)
 
 
 def _property_annotations(property_: Property) -> str:

@@ -47,6 +47,14 @@ _WORDS: dict[str, tuple[LiteralKind, bool | None]] = {
 }
 
 
+def _is_constraint(annotation: AnnotationSyntax) -> bool:
+    """Whether an annotation names what it is about. `@index(metric="l2")` says how, of the property before it."""
+    if annotation.name not in CONSTRAINTS or annotation.arguments is None:
+        return False
+    options = [argument for argument in annotation.arguments if isinstance(argument, OptionArgument)]
+    return annotation.name != "index" or not options or len(options) < len(annotation.arguments)
+
+
 class TreeBuilder:
     """Builds declarations out of a parser tree whose text starts at `offset` of the source."""
 
@@ -110,7 +118,7 @@ class TreeBuilder:
                 annotations, closed = [], False
             else:
                 annotation = self._annotation(part)
-                if annotation.name in CONSTRAINTS and annotation.arguments is not None:
+                if _is_constraint(annotation):
                     _annotate_last(items, annotations)
                     annotations = []
                     items.append(ConstraintSyntax(annotation, annotation.span))

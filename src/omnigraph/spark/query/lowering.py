@@ -41,6 +41,7 @@ class Lowering:
         self._bind = bind
         self._searching = searching
         self._names = names
+        self._wanted: int | None = None
         self._walks = Walks(tables, names, self._kept_edges)
 
     def block(self, operator: ir.Operator, outer: Bindings | None = None) -> Bindings:
@@ -78,9 +79,12 @@ class Lowering:
                 return self._group(operator, self.block(operator.input, outer))
             case ir.Sort(input=below, keys=keys, tie_break=tie_break):
                 return self._sort(self.block(below, outer), keys, tie_break)
-            case ir.Limit():
+            case ir.Limit(count=count, offset=offset):
+                skipped = 0 if offset is None else self._whole_number(offset, "offset")
+                self._wanted = None if count is None else skipped + self._whole_number(count, "limit")
                 return self._limit(operator, self.block(operator.input, outer))
             case ir.Stage():
+                self._wanted = None
                 return self._stage(operator, self.block(operator.input, outer))
             case _:
                 raise InternalError(f"{type(operator).__name__} cannot stand inside a query")
@@ -201,7 +205,7 @@ class Lowering:
         return self._with_column(rows, name, self._searching.score(ranking, rows, self.constant))
 
     def _fuse(self, rows: Bindings, ranking: ir.Rrf, name: str) -> Bindings:
-        frame, score = self._searching.fused(ranking, rows, self.constant, self._names)
+        frame, score = self._searching.fused(ranking, rows, self.constant, self._names, self._wanted)
         return self._with_column(rows.with_frame(frame), name, score)
 
     def _with_column(self, rows: Bindings, name: str, made: Column) -> Bindings:

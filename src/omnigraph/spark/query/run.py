@@ -15,10 +15,14 @@ from omnigraph.query import ir
 from omnigraph.query.bind import bind_parameters
 from omnigraph.query.predicates import bound
 from omnigraph.read.result.result import Result
+from omnigraph.read.run import run_query as run_in_process
 from omnigraph.read.state.control import CancelToken, StopSign
 from omnigraph.read.tables.arrow_types import result_schema, result_type
+from omnigraph.read.tables.caches import caches_of
+from omnigraph.read.tables.stored import StoredTables
 from omnigraph.schema.types import EntityType
 from omnigraph.spark.query.bindings import Bindings, Names, Variables, column
+from omnigraph.spark.query.by_index import answered_by_indexes
 from omnigraph.spark.query.conditions import Conditions
 from omnigraph.spark.query.lowering import Lowering, entity_variable
 from omnigraph.spark.query.needs import Needs
@@ -80,6 +84,10 @@ def run_query(
     """Run a query and bring its rows back, typed as the in-process engine types them. `timeout` is in seconds."""
     stop = StopSign(cancel, timeout)
     run = _Run(session, store, snapshot, query, values or {}, provider)
+    if answered_by_indexes(query, run.catalog, run.reader()):
+        return run_in_process(
+            store, snapshot, run.catalog, query, values, provider=provider, cancel=cancel, timeout=timeout
+        )
     described = f"query {query.name}"
     with run_job(session, described, progress) as job, stopped_by(stop, job), told_in_our_words():
         job.step("running")
@@ -125,7 +133,7 @@ class _Run:
             tables,
             self.session.range(1).select(),
             self._bound,
-            Searching(self._frame, variables, self._query_vector),
+            Searching(self._frame, self.reader(), caches_of(self.store), self.catalog, variables, self._query_vector),
             names,
         )
         rows = lowering.block(self.query.root.input)
@@ -159,6 +167,10 @@ class _Run:
                 self.session, self.store.uri, self.store.tables, table, columns, condition
             )
         return self._frames[known]
+
+    def reader(self) -> StoredTables:
+        """The driver's own way to the tables, for what their indexes say."""
+        return StoredTables(self.store.tables, self.snapshot.tables, caches_of(self.store))
 
     def _query_vector(self, ranking: ir.Nearest, value: Any) -> Sequence[float]:
         if not isinstance(value, str):

@@ -7,7 +7,6 @@ in-process engine. BM25 needs statistics of the whole column: one pass counts, a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +15,17 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import BadRequest
 from omnigraph.query import ir
-from omnigraph.read.search.ranking import RRF_K, checked_vector, matching_texts
-from omnigraph.read.search.text_index import bm25_share, index_texts
-from omnigraph.read.search.tokenizer import query_tokens, tokenize
-from omnigraph.read.search.vectors import cosine_distances
+from omnigraph.read.search.analyzer import analyzer
+from omnigraph.read.search.corpora import corpus_of
+from omnigraph.read.search.ranking import RRF_K, checked_vector, fused_depth
+from omnigraph.read.search.row_sets import checked_query
+from omnigraph.read.search.searched import Searched, searched_by
+from omnigraph.read.search.texts import Corpus, bm25, counted, matching, rarity
+from omnigraph.read.search.vectors import distances
+from omnigraph.read.tables.caches import ReadCaches
+from omnigraph.read.tables.reader import TableReader
+from omnigraph.schema.catalog import Catalog
+from omnigraph.schema.searching import TextSettings
 from omnigraph.spark.query.bindings import Bindings, Variables, type_name
 
 if TYPE_CHECKING:
@@ -33,10 +39,21 @@ QueryVector = Callable[[ir.Nearest, Any], Sequence[float]]
 
 
 class Searching:
-    """The searches of one query. `frames` gives whole tables, for statistics."""
+    """The searches of one query. `frames` gives whole tables, for statistics that no index has, `reader` indexes."""
 
-    def __init__(self, frames: Frames, variables: Variables, query_vector: QueryVector) -> None:
+    def __init__(
+        self,
+        frames: Frames,
+        reader: TableReader,
+        caches: ReadCaches,
+        catalog: Catalog,
+        variables: Variables,
+        query_vector: QueryVector,
+    ) -> None:
         self._frames = frames
+        self._reader = reader
+        self._caches = caches
+        self._catalog = catalog
         self._variables = variables
         self._query_vector = query_vector
 
@@ -48,13 +65,12 @@ class Searching:
         if query is None:
             return f.lit(None).cast("boolean")
         edits = None if match.edits is None else constant(match.edits)
-        if edits is not None and edits < 0:
-            raise BadRequest(f"fuzzy() on `{match.property}` takes 0 or more edits and got {edits}")
-        predicate = match.predicate
+        tables = self._variables.tables(match.var)
+        asked = checked_query(match, query, edits, searched_by(self._catalog, match, tables[0]))
 
         def task(given: pa.Array) -> pa.Array:
             missing = np.asarray(given.is_null().to_numpy(zero_copy_only=False))
-            return pa.array(matching_texts(index_texts([given]), predicate, query, edits), mask=missing)
+            return pa.array(matching(given, asked), mask=missing)
 
         return f.arrow_udf(task, returnType="boolean")(texts)
 
@@ -72,7 +88,7 @@ class Searching:
         return f.arrow_udf(task, returnType="double")(*looked_at)
 
     def fused(
-        self, ranking: ir.Rrf, rows: Bindings, constant: Constant, name: Callable[[], str]
+        self, ranking: ir.Rrf, rows: Bindings, constant: Constant, name: Callable[[], str], wanted: int | None
     ) -> tuple[DataFrame, Column]:
         """Rows with the places of both rankings, and the sum of 1 / (k + place); null where a row is in neither."""
         from pyspark.sql import functions as f
@@ -85,6 +101,8 @@ class Searching:
         for part in (ranking.first, ranking.second):
             key, place = name(), name()
             ranked = self._places(part, rows, constant, key, place)
+            depth = fused_depth(wanted)
+            ranked = ranked if depth is None else ranked.where(f.col(place) <= depth)
             frame = frame.join(ranked, f.col(rows.key(part.var)) == f.col(key), "left").drop(key)
             places.append(f.col(place))
         shares = [f.coalesce(f.lit(1.0) / (f.lit(k) + place), f.lit(0.0)) for place in places]
@@ -107,76 +125,55 @@ class Searching:
         return numbered.select(key, place)
 
     def _distance(self, ranking: ir.Nearest, value: Any) -> Callable[[pa.Array], pa.Array]:
-        vector = checked_vector(ranking, self._query_vector(ranking, value))
+        metric = searched_by(self._catalog, ranking, self._variables.tables(ranking.var)[0]).metric
+        vector = checked_vector(ranking, self._query_vector(ranking, value), metric)
         dim = ranking.dim
 
         def task(vectors: pa.Array) -> pa.Array:
-            found = cosine_distances(vectors.cast(pa.list_(pa.float32(), dim)), vector).astype(np.float64)
+            found = distances(vectors.cast(pa.list_(pa.float32(), dim)), vector, metric).astype(np.float64)
             return pa.array(found, pa.float64(), mask=np.isnan(found))
 
         return task
 
     def _bm25(self, ranking: ir.Bm25, query: str) -> Callable[[pa.Array, pa.Array], pa.Array]:
         """Scores by the statistics of the column of each entity's own table."""
-        tokens = query_tokens(query)
-        corpora = {
-            type_name(table_key): corpus_statistics(self._frames(table_key, [ranking.property], None), tokens)
-            for table_key in self._variables.tables(ranking.var)
-        }
+        corpora = {}
+        for table_key in self._variables.tables(ranking.var):
+            searched = searched_by(self._catalog, ranking, table_key)
+            tokens = analyzer(searched.settings).tokens(query)
+            corpora[type_name(table_key)] = (searched.settings, tokens, self._corpus(searched, query, tokens))
 
         def task(texts: pa.Array, types: pa.Array) -> pa.Array:
             scores = np.full(len(texts), np.nan)
-            for name, corpus in corpora.items():
+            for name, (settings, tokens, corpus) in corpora.items():
                 own = np.asarray(pc.fill_null(pc.equal(types, name), False).to_numpy(zero_copy_only=False))
-                scores[own] = bm25_scores(texts.filter(pa.array(own)), corpus)
+                scores[own] = bm25(counted(texts.filter(pa.array(own)), tokens, settings), corpus)
             return pa.array(scores, pa.float64(), mask=np.isnan(scores))
 
         return task
 
+    def _corpus(self, searched: Searched, query: str, tokens: list[str]) -> Corpus:
+        """The statistics of the index, as in process; where there is none, those of all texts."""
+        coverage = self._reader.text_coverage(searched.table_key, searched.column, searched.settings)
+        if coverage is not None:
+            known = corpus_of(self._reader, self._caches, searched, coverage, query, tokens)
+            if known is not None:
+                return known
+        column = self._frames(searched.table_key, [searched.column], None)
+        return corpus_statistics(column, tokens, searched.settings)
 
-@dataclass(frozen=True, slots=True)
-class Corpus:
-    """What BM25 knows of a whole column: its texts and tokens, and in how many texts each query token is."""
 
-    texts: int
-    tokens: int
-    having: tuple[tuple[str, int], ...]
-
-
-def corpus_statistics(column: DataFrame, tokens: Sequence[str]) -> Corpus:
+def corpus_statistics(column: DataFrame, tokens: list[str], settings: TextSettings) -> Corpus:
     """Count over all texts of a column, in one pass."""
 
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            texts = batch.column(0)
-            found, _ = tokenize(texts)
-            index = index_texts([texts])
-            having = [int(index.any_of([token]).sum()) for token in tokens]
-            counts = [len(texts) - texts.null_count, len(found), *having]
+            found = counted(batch.column(0), tokens, settings)
+            having = (found.counts > 0).sum(axis=1).tolist()
+            counts = [int((found.sizes > 0).sum()), int(found.sizes.sum()), *having]
             yield pa.RecordBatch.from_arrays([pa.array([counts], pa.list_(pa.int64()))], names=["counts"])
 
     totals = [0] * (len(tokens) + 2)
     for row in column.mapInArrow(count, "counts array<bigint>").collect():
         totals = [total + more for total, more in zip(totals, row.counts, strict=True)]
-    return Corpus(totals[0], totals[1], tuple(zip(tokens, totals[2:], strict=True)))
-
-
-def bm25_scores(texts: pa.Array, corpus: Corpus) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The BM25 score of each text, not-a-number where no token matches."""
-    scores = np.zeros(len(texts))
-    matched = np.zeros(len(texts), dtype=bool)
-    if corpus.texts == 0 or corpus.tokens == 0:
-        return np.full(len(texts), np.nan)
-    average = corpus.tokens / corpus.texts
-    found, starts = tokenize(texts)
-    sizes = np.diff(starts)
-    words = np.asarray(found.to_numpy(zero_copy_only=False))
-    owner = np.repeat(np.arange(len(texts)), sizes)
-    for token, having in corpus.having:
-        places, counts = np.unique(owner[words == token], return_counts=True)
-        if not len(places):
-            continue
-        scores[places] += bm25_share(counts, sizes[places], having, corpus.texts, average)
-        matched[places] = True
-    scores[~matched] = np.nan
-    return scores
+    return Corpus(totals[1] / max(totals[0], 1) or 1.0, tuple(rarity(totals[0], having) for having in totals[2:]))

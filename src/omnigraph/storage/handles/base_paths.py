@@ -81,14 +81,17 @@ def with_bases_at(manifest: bytes, table: str, branch: str) -> bytes:
     It bears the fork's name where Lance can find its branches, and none below a path with a `?`, where it cannot
     (`cloned_forks`).
     """
-    changed = b"".join(
-        _nested(_BASE_PATHS, _moved_base(field.content, table))
-        if field.number == _BASE_PATHS and field.content is not None
-        else field.whole
-        for field in _fields(manifest)
-        if field.number != _BRANCH
-    )
-    return changed if _ENCODED_QUESTION_MARK in table else changed + _nested(_BRANCH, branch.encode())
+    name = b"" if _ENCODED_QUESTION_MARK in table else _nested(_BRANCH, branch.encode())
+    changed: list[bytes] = []
+    for field in _fields(manifest):
+        if field.number == _BASE_PATHS and field.content is not None:
+            changed.append(_nested(_BASE_PATHS, _moved_base(field.content, table)))
+        elif field.number == _BRANCH:
+            changed.append(name)
+            name = b""
+        else:
+            changed.append(field.whole)
+    return b"".join((*changed, name))
 
 
 def _moved_base(base: bytes, table: str) -> bytes:

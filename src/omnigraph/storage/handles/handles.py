@@ -17,6 +17,7 @@ from collections.abc import Callable
 import lance
 from lance.dataset import LanceDataset
 
+from omnigraph.config import settings
 from omnigraph.errors import BadRequest
 from omnigraph.storage.constants import HANDLE_CACHE_SIZE
 from omnigraph.storage.handles.base_paths import at_home
@@ -40,7 +41,7 @@ class Handles:
         self.on_call: Hook | None = None
         self.before_read: Callable[[TableVersion], None] = lambda version: None
         self._storage_options = root.storage_options() or None
-        self._session = lance.Session()
+        self._session = lance.Session(index_cache_size_bytes=settings().index_cache)
         self._cache_size = max(1, cache_size)
         self._cached: OrderedDict[TableVersion, LanceDataset] = OrderedDict()
         self._newest = NewestVersions(root)
@@ -165,6 +166,13 @@ class Handles:
             while len(self._cached) > self._cache_size:
                 self._cached.popitem(last=False)
         return shared
+
+    def forget_misplaced(self) -> None:
+        """Drop handles of versions that named another place: their files have been rewritten."""
+        with self._lock:
+            for key in self._written_elsewhere:
+                self._cached.pop(key, None)
+            self._written_elsewhere.clear()
 
     def forget(self, location: str, branch: str | None, versions: frozenset[int] | None = None) -> None:
         """Drop handles of a line that was removed, or of some of its versions."""

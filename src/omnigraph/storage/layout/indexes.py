@@ -12,13 +12,16 @@ import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
 import lance
 from lance.dataset import Index, LanceDataset, LanceOperation
 
+from omnigraph.schema.searching import Metric, TextSettings
 from omnigraph.storage.handles.base_paths import open_line
 from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.lance_errors import lance_errors, raise_ours
+from omnigraph.storage.reading.analysis import analysis_parameters
 from omnigraph.storage.reading.filters import is_null, not_
 from omnigraph.storage.reading.reading import scan
 from omnigraph.storage.staging.staging import staged
@@ -32,12 +35,20 @@ MOST_SEGMENTS = 8
 """More segments than this are replaced by one: each is a look-up of its own."""
 
 
+CODED_DIMENSIONS = 32
+"""Vectors of so many numbers and more are kept in the index as codes; shorter ones as they are."""
+
+
 class IndexKind(StrEnum):
-    """What an index is good for: equality, order and prefix; words; nearest vectors (cosine)."""
+    """What an index is good for: equality, order and prefix; words; nearest vectors."""
 
     BTREE = "BTREE"
     TEXT = "INVERTED"
-    VECTOR = "IVF_FLAT"
+    VECTOR = "IVF"
+
+
+SearchSettings: TypeAlias = TextSettings | Metric
+"""What the schema says about searching a column: how texts become tokens, or how vectors are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +81,7 @@ class IndexWork:
     name: str
     fragments: tuple[int, ...]
     partitions: int
+    settings: SearchSettings | None = None
 
 
 def index_name(column: str, kind: IndexKind) -> str:
@@ -114,14 +126,16 @@ def lost_indexes(handles: Handles, table: TableVersion) -> list[str]:
     return lost
 
 
-def index_state(handles: Handles, table: TableVersion, column: str, kind: IndexKind) -> IndexState:
-    """What is missing for this index to cover the table version."""
+def index_state(
+    handles: Handles, table: TableVersion, column: str, kind: IndexKind, settings: SearchSettings | None = None
+) -> IndexState:
+    """What is missing for this index to cover the table version. One of other settings covers nothing."""
     handle = handles.at(table)
     kind = IndexKind(kind)
     name = index_name(column, kind)
     with lance_errors("reading the indexes of", table):
         found = [description for description in handle.describe_indices() if description.name == name]
-        covered = _covered(found[0]) if found else set()
+        covered = _covered(found[0]) if found and _is_built_so(handle, name, kind, settings) else set()
         uncovered = tuple(sorted(_fragment_ids(handle) - covered))
         segments = len(found[0].segments) if found else 0
     trainable = True
@@ -132,9 +146,16 @@ def index_state(handles: Handles, table: TableVersion, column: str, kind: IndexK
     return IndexState(name, column, kind, segments, uncovered, trainable)
 
 
-def plan_index(handles: Handles, table: TableVersion, column: str, kind: IndexKind, parts: int = 1) -> list[IndexWork]:
+def plan_index(
+    handles: Handles,
+    table: TableVersion,
+    column: str,
+    kind: IndexKind,
+    parts: int = 1,
+    settings: SearchSettings | None = None,
+) -> list[IndexWork]:
     """The segments to build so that the index covers everything; none when it does or cannot be trained yet."""
-    state = index_state(handles, table, column, kind)
+    state = index_state(handles, table, column, kind, settings)
     if state.is_complete or not state.trainable:
         return []
     handle = handles.at(table)
@@ -155,6 +176,7 @@ def plan_index(handles: Handles, table: TableVersion, column: str, kind: IndexKi
             state.name,
             tuple(share),
             max(1, sum(rows[fragment] for fragment in share) // ROWS_PER_PARTITION),
+            settings,
         )
         for share in shares
     ]
@@ -181,9 +203,11 @@ def stage_index_segments(
     return staged(table, LanceOperation.CreateIndex(built, replaced))
 
 
-def stage_index(handles: Handles, table: TableVersion, column: str, kind: IndexKind) -> StagedWrite | None:
+def stage_index(
+    handles: Handles, table: TableVersion, column: str, kind: IndexKind, settings: SearchSettings | None = None
+) -> StagedWrite | None:
     """Build what is missing of an index here; None when there is nothing to do or too few vectors to train on."""
-    work = plan_index(handles, table, column, kind)
+    work = plan_index(handles, table, column, kind, settings=settings)
     if not work:
         return None
     return stage_index_segments(handles, table, column, kind, [run_index_task(task) for task in work])
@@ -199,11 +223,14 @@ def stage_drop_index(handles: Handles, table: TableVersion, name: str) -> Staged
 def _build(handle: LanceDataset, work: IndexWork) -> Index:
     fragments = list(work.fragments)
     if work.kind is IndexKind.VECTOR:
+        dimension = handle.schema.field(work.column).type.list_size
+        # Codes of one bit for each number: a tenth of the time of full vectors, and the best are measured again.
+        coded = dimension >= CODED_DIMENSIONS and dimension % 8 == 0
         return handle.create_index_uncommitted(
             work.column,
-            work.kind.value,
+            "IVF_RQ" if coded else "IVF_FLAT",
             name=work.name,
-            metric="cosine",
+            metric=_metric(work.settings).value,
             num_partitions=work.partitions,
             fragment_ids=fragments,
             replace=True,
@@ -212,11 +239,42 @@ def _build(handle: LanceDataset, work: IndexWork) -> Index:
         return handle.create_index_uncommitted(
             work.column, work.kind.value, name=work.name, fragment_ids=fragments, replace=True
         )
-    # Positions make phrase queries possible; a text segment has to be merged, even alone, before it can be searched.
+    # A text segment has to be merged, even alone, before it can be searched.
+    wanted = _text_settings(work.settings)
     segment = handle.create_index_uncommitted(
-        work.column, work.kind.value, name=work.name, fragment_ids=fragments, replace=True, with_position=True
+        work.column,
+        work.kind.value,
+        name=work.name,
+        fragment_ids=fragments,
+        replace=True,
+        with_position=wanted.positions,
+        **analysis_parameters(wanted),
     )
     return handle.merge_existing_index_segments([segment])
+
+
+def _is_built_so(handle: LanceDataset, name: str, kind: IndexKind, settings: SearchSettings | None) -> bool:
+    """Whether an index was built with these settings."""
+    if kind is IndexKind.BTREE:
+        return True
+    try:
+        built = handle.stats.index_stats(name)["indices"]
+    except Exception as error:
+        if "not found" in str(error).lower():
+            return True  # `lost_indexes` tells; a rebuild is its caller's decision
+        raise
+    if kind is IndexKind.VECTOR:
+        return all(str(each.get("metric_type")).lower() == _metric(settings).value for each in built)
+    wanted = {**analysis_parameters(_text_settings(settings)), "with_position": _text_settings(settings).positions}
+    return all(each["params"].get(key) == value for each in built for key, value in wanted.items())
+
+
+def _metric(settings: SearchSettings | None) -> Metric:
+    return settings if isinstance(settings, Metric) else Metric.COSINE
+
+
+def _text_settings(settings: SearchSettings | None) -> TextSettings:
+    return settings if isinstance(settings, TextSettings) else TextSettings()
 
 
 def _segments(handle: LanceDataset, name: str) -> list[Index]:

@@ -125,7 +125,7 @@ class ObjectLeases:
         self._objects = objects
         self._times = times
 
-    def try_acquire(self, name: str, owner: str, wait: float) -> HeldObject | None:
+    def try_acquire(self, name: str, owner: str, wait: float, *, again: bool = False) -> HeldObject | None:
         """Make the object, or take it over when it has run out, within `wait` seconds."""
         deadline = time.monotonic() + wait
         pause = 0.02
@@ -159,6 +159,9 @@ class ObjectLeases:
         for path in left_behind:
             self._objects.delete(path)
         return len(left_behind)
+
+    def close(self) -> None:
+        """Nothing is kept: a lease that nobody holds has no object."""
 
     def _attempt(self, name: str, owner: str) -> HeldObject | None:
         path = self._path(name)

@@ -76,9 +76,12 @@ class Leases:
     def __init__(self, root: Root, objects: ObjectStore, times: LeaseTimes | None = None) -> None:
         self._keeper: LeaseKeeper = LockLeases(root) if root.is_local else ObjectLeases(objects, times or LeaseTimes())
 
-    def acquire(self, name: str, owner: str, *, wait: float = LEASE_WAIT_SECONDS) -> Lease:
-        """Take a lease, waiting up to `wait` seconds for its holder; `Busy` after that."""
-        held = self._keeper.try_acquire(name, owner, wait)
+    def acquire(self, name: str, owner: str, *, wait: float = LEASE_WAIT_SECONDS, again: bool = False) -> Lease:
+        """Take a lease, waiting up to `wait` seconds for its holder; `Busy` after that.
+
+        `again`: it will be taken again under this name, so what it is kept in need not be removed when it is released.
+        """
+        held = self._keeper.try_acquire(name, owner, wait, again=again)
         if held is None:
             holder = self._keeper.holder(name)
             whose = f"{holder.owner} (process {holder.process} on {holder.host})" if holder else "somebody else"
@@ -100,3 +103,7 @@ class Leases:
     def sweep(self) -> int:
         """Remove what dead holders left behind; how many. For maintenance: nothing depends on it."""
         return self._keeper.sweep()
+
+    def close(self) -> None:
+        """Remove what was kept for the next time."""
+        self._keeper.close()

@@ -40,7 +40,7 @@ def _raise_ours(doing: str, what: str, error: Exception) -> NoReturn:
     reason = first_line(error)
     if isinstance(error, FileNotFoundError | NotADirectoryError) or "os error 20" in reason:
         raise ObjectNotFound(f"{what} does not exist", StorageKind.NOT_FOUND) from error
-    if isinstance(error, obstore_errors.AlreadyExistsError):
+    if isinstance(error, obstore_errors.AlreadyExistsError | FileExistsError):
         raise ObjectExists(f"{what} exists already", StorageKind.PRECONDITION) from error
     if isinstance(error, obstore_errors.PreconditionError):
         raise LostPrecondition(

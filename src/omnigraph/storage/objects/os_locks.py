@@ -17,13 +17,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _open_descriptors: set[int] = set()
-_guard = threading.Lock()
+# Reentrant: what is collected while a file is being opened may close files of its own.
+_guard = threading.RLock()
 
 _SHORTEST_WAIT_SECONDS = 0.02
 """A look at a lock (`is_free`) holds it for an instant; nobody may be told "busy" because of that."""
 
-_LONGEST_PAUSE_SECONDS = 0.004
-"""Between two looks at a lock that is taken. Most are held for milliseconds."""
+_SHORTEST_PAUSE_SECONDS = 0.0002
+_LONGEST_PAUSE_SECONDS = 0.001
+_PATIENT_PAUSE_SECONDS = 0.004
+"""Between two looks at a lock that is taken. Most are held for milliseconds; who has waited for longer than that looks
+less often."""
+
+_IMPATIENT_SECONDS = 0.25
 
 
 def try_lock(path: Path, wait: float = 0.0) -> int | None:
@@ -32,52 +38,131 @@ def try_lock(path: Path, wait: float = 0.0) -> int | None:
     The file may be removed by its holder on release (`unlock_and_remove`), so what was locked is compared with what the
     path names now, and the attempt starts again if they differ.
     """
-    deadline = time.monotonic() + max(wait, _SHORTEST_WAIT_SECONDS)
-    pause = 0.001
-    while True:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = _open(path)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            _close(descriptor)
-            if time.monotonic() >= deadline:
+    began = time.monotonic()
+    deadline = began + max(wait, _SHORTEST_WAIT_SECONDS)
+    pause = _SHORTEST_PAUSE_SECONDS
+    descriptor: int | None = None
+    try:
+        while True:
+            if descriptor is None:
+                descriptor = _open(path)
+            locked = _locks_at_once(descriptor)
+            if locked and names_this_file(path, descriptor):
+                found, descriptor = descriptor, None
+                return found
+            now = time.monotonic()
+            if not locked and now >= deadline:
                 return None
-            time.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
-            continue
-        except BaseException:
+            if not locked:
+                time.sleep(pause)
+                pause = _next_pause(pause, now - began)
+            if locked or not names_this_file(path, descriptor):
+                _close(descriptor)
+                descriptor = None
+    finally:
+        if descriptor is not None:
             _close(descriptor)
-            raise
-        try:
-            ours = names_this_file(path, descriptor)
-        except BaseException:
-            _close(descriptor)
-            raise
-        if ours:
-            return descriptor
+
+
+def lock_again(path: Path, descriptor: int) -> bool:
+    """Lock a file that was left open by `unlock`, if nobody holds it or is next, and it is still there.
+
+    Otherwise the descriptor is closed.
+    """
+    try:
+        if nobody_waits(path) and _locks_at_once(descriptor) and names_this_file(path, descriptor):
+            return True
+    except BaseException:
         _close(descriptor)
+        raise
+    _close(descriptor)
+    return False
+
+
+def _locks_at_once(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def fair_lock(path: Path, wait: float) -> int | None:
-    """Like `try_lock`, for locks that are taken again and again: who has just released one does not get it back first.
+    """Like `try_lock`, for locks that are taken again and again: those who wait get it in the order in which they came.
 
-    Waiters of other processes look every few milliseconds, and the former holder would always be quicker. So whoever
-    finds the lock taken locks a turnstile beside it first: its holder is the next, and newcomers queue behind that.
+    Waiters look every now and then, and whoever has just released the lock would always be quicker. So each waiter
+    locks a ticket of its own and leaves its name at the end of the line; its turn comes when the ticket before it is
+    free, because its owner has got the lock, has given up or is dead. Only the order hangs on tickets.
     """
-    turnstile = path.with_name(f"{path.name}.next")
+    if wait <= 0:
+        return try_lock(path, 0.0)
+    if nobody_waits(path) and (descriptor := _lock_at_once(path)) is not None:
+        return descriptor
     deadline = time.monotonic() + wait
-    if wait <= 0 or is_free(turnstile):
-        descriptor = try_lock(path, 0.0)
-        if descriptor is not None or wait <= 0:
-            return descriptor
-    first = try_lock(turnstile, max(0.0, deadline - time.monotonic()))
-    if first is None:
+    ticket = path.with_name(f"{path.name}.{os.urandom(8).hex()}")
+    own = try_lock(ticket)
+    if own is None:
         return None
     try:
-        return try_lock(path, max(0.0, deadline - time.monotonic()))
+        before = _queue_up(path, ticket)
+        first = before is None or _wait_until_free(before, deadline)
+        return try_lock(path, max(0.0, deadline - time.monotonic())) if first else None
     finally:
-        unlock_and_remove(turnstile, first)
+        unlock_and_remove(ticket, own)
+
+
+def nobody_waits(path: Path) -> bool:
+    """Whether the last one who had to wait for the lock at `path` waits no longer."""
+    try:
+        last = _end_of_line(path).read_text()
+    except FileNotFoundError:
+        return True
+    return not last or is_free(path.with_name(last))
+
+
+def _queue_up(path: Path, ticket: Path) -> Path | None:
+    """Leave a ticket at the end of the line; the one before it."""
+    descriptor = _open(_end_of_line(path))
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        last = os.pread(descriptor, 4096, 0).decode()
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, ticket.name.encode(), 0)
+    finally:
+        _close(descriptor)
+    return path.with_name(last) if last else None
+
+
+def _wait_until_free(path: Path, deadline: float) -> bool:
+    began = time.monotonic()
+    pause = _SHORTEST_PAUSE_SECONDS
+    while not is_free(path):
+        now = time.monotonic()
+        if now >= deadline:
+            return False
+        time.sleep(pause)
+        pause = _next_pause(pause, now - began)
+    return True
+
+
+def _end_of_line(path: Path) -> Path:
+    return path.with_name(f"{path.name}.line")
+
+
+def _lock_at_once(path: Path) -> int | None:
+    descriptor = _open(path)
+    try:
+        if _locks_at_once(descriptor) and names_this_file(path, descriptor):
+            found, descriptor = descriptor, -1
+            return found
+        return None
+    finally:
+        if descriptor >= 0:
+            _close(descriptor)
+
+
+def _next_pause(pause: float, waited: float) -> float:
+    return min(pause * 1.5, _LONGEST_PAUSE_SECONDS if waited < _IMPATIENT_SECONDS else _PATIENT_PAUSE_SECONDS)
 
 
 def is_free(path: Path) -> bool:
@@ -106,7 +191,12 @@ def names_this_file(path: Path, descriptor: int) -> bool:
 
 
 def unlock(descriptor: int) -> None:
-    """Release a lock and leave its file, for files of a fixed number."""
+    """Release a lock and leave its file, and the descriptor, for `lock_again` or `close`."""
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def close(descriptor: int) -> None:
+    """Let go of a file, and of its lock if it is held."""
     _close(descriptor)
 
 
@@ -124,7 +214,6 @@ def unlock_and_remove(path: Path, descriptor: int) -> None:
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
     """Hold the lock at `path`, waiting as long as it takes; for sections that last microseconds."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = _open(path)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -135,7 +224,11 @@ def exclusive(path: Path) -> Iterator[None]:
 
 def _open(path: Path) -> int:
     with _guard:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         _open_descriptors.add(descriptor)
     return descriptor
 
@@ -149,7 +242,7 @@ def _close(descriptor: int) -> None:
 
 def _forget_locks_of_parent() -> None:
     global _guard
-    _guard = threading.Lock()
+    _guard = threading.RLock()
     for descriptor in _open_descriptors:
         with contextlib.suppress(OSError):
             os.close(descriptor)

@@ -39,6 +39,16 @@ def stage_append(handles: Handles, table: TableVersion, rows: Rows) -> StagedWri
     return staged(table, operation, rows_added=sum(f.physical_rows for f in written))
 
 
+def stage_again(handles: Handles, table: TableVersion, write: StagedWrite) -> StagedWrite:
+    """Stage rows that `stage_append` has written once more, on a later version of the same line."""
+    operation = LanceOperation.Update(
+        new_fragments=list(write.transaction.operation.new_fragments),
+        update_mode="rewrite_rows",
+        fields_for_preserving_frag_bitmap=all_field_ids(handles.at(table)),
+    )
+    return staged(table, operation, rows_added=write.rows_added)
+
+
 def stage_upsert(
     handles: Handles, table: TableVersion, rows: pa.Table, *, key: str = ID_COLUMN, there: pa.Table | None = None
 ) -> StagedWrite:

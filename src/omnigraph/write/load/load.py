@@ -19,6 +19,7 @@ from omnigraph.ledger.commit.queue import EVERYTHING, Footprint
 from omnigraph.ledger.values import MAIN, BranchRef, GraphCommit, Snapshot, WriterKind
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.write.decode.inputs import Decode, InputOptions, find_graph_type, open_input
+from omnigraph.write.load.appended import Appended
 from omnigraph.write.load.input_size import is_small
 from omnigraph.write.load.load_append import AddingLoad
 from omnigraph.write.load.load_merge import MergingLoad
@@ -67,10 +68,16 @@ def load(
     with LoadBranch(store, branch, from_, actor) as target, ExitStack() as stack:
         options = InputOptions(type, src, dst, columns)
         decode = open_input(data, options, stack)
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="omnigraph-load-")))
+        appended = stack.enter_context(Appended())
 
         def prepare(snapshot: Snapshot, session: WriteSession, counts: dict[str, int]) -> WriteIntent | None:
             reporter = ProgressReporter("load", progress)
-            return prepare_load(store, snapshot, session, decode, options, chosen, counts, reporter)
+            if appended.can_go_on(snapshot, session):
+                return appended.go_on(snapshot, session, counts, reporter)
+            return prepare_load(
+                store, snapshot, session, decode, options, chosen, counts, reporter, directory, appended
+            )
 
         footprint = EVERYTHING if is_small(data, settings().queued_load_bytes) else None
         return commit_load(store, target, chosen, prepare, if_commit=if_commit, footprint=footprint)
@@ -161,31 +168,35 @@ def prepare_load(
     mode: LoadMode,
     counts: dict[str, int],
     progress: ProgressReporter,
+    directory: Path,
+    appended: Appended,
 ) -> WriteIntent | None:
     """Decode, check and stage one load on a snapshot; None when it changes nothing. Fills in rows per table."""
     violations = ViolationCollector()
     catalog = store.catalog(snapshot.schema_digest)
-    with tempfile.TemporaryDirectory(prefix="omnigraph-load-") as directory:
-        work: AddingLoad | MergingLoad
-        if mode is LoadMode.MERGE:
-            work = MergingLoad(store, snapshot, session, violations, Path(directory))
-        else:
-            work = AddingLoad(
-                store, snapshot, session, violations, replaces=mode is LoadMode.OVERWRITE, directory=Path(directory)
-            )
-        try:
-            for rows in decode(catalog, violations):
-                work.add(rows)
-                progress.tell("decode", records=rows.count, bytes=rows.table.nbytes)
-            progress.tell("check")
-            if isinstance(work, AddingLoad) and mode is LoadMode.OVERWRITE and not violations:
-                work.replace(overwritten_type(catalog, options, work.tables))
-            counts.update(work.finish())
-            violations.raise_if_any("the load")
-            writes = work.stage()
-        except BaseException:
-            work.abandon()
-            raise
+    directory = Path(tempfile.mkdtemp(dir=directory))
+    work: AddingLoad | MergingLoad
+    if mode is LoadMode.MERGE:
+        work = MergingLoad(store, snapshot, session, violations, directory)
+    else:
+        work = AddingLoad(
+            store, snapshot, session, violations, replaces=mode is LoadMode.OVERWRITE, directory=directory
+        )
+    try:
+        for rows in decode(catalog, violations):
+            work.add(rows)
+            progress.tell("decode", records=rows.count, bytes=rows.table.nbytes)
+        progress.tell("check")
+        if isinstance(work, AddingLoad) and mode is LoadMode.OVERWRITE and not violations:
+            work.replace(overwritten_type(catalog, options, work.tables))
+        counts.update(work.finish())
+        violations.raise_if_any("the load")
+        writes = work.stage()
+    except BaseException:
+        work.abandon()
+        raise
+    if isinstance(work, AddingLoad):
+        appended.note(work, counts)
     progress.tell("commit")
     if not writes:
         return None

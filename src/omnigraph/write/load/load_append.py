@@ -2,6 +2,9 @@
 
 Fragments are written as rows come in; only key columns are kept for the checks across rows. When a rule is broken the
 rest of the input is still checked, so that all violations are reported, and nothing more is written.
+
+An append that another writer came before is not decoded and written again: its files are good for any later state of
+the same tables. Only the checks against what is committed run again (`onto`).
 """
 
 from __future__ import annotations
@@ -12,8 +15,10 @@ from typing import TYPE_CHECKING
 
 from omnigraph.ledger.commit.attempts import WriteSession
 from omnigraph.ledger.commit.intents import TableWrite
-from omnigraph.ledger.values import Snapshot
+from omnigraph.ledger.values import BranchRef, Snapshot
 from omnigraph.schema.catalog import GraphType
+from omnigraph.storage.values import StagedWrite
+from omnigraph.write.committed import CommittedRows
 from omnigraph.write.load.load_attempt import LoadAttempt
 from omnigraph.write.load.load_keys import KeyCollector
 from omnigraph.write.load.table_writer import TableWriter
@@ -47,6 +52,7 @@ class AddingLoad(LoadAttempt):
         self._keys: dict[str, KeyCollector] = {}
         self._writers: dict[str, TableWriter] = {}
         self._own_ids: set[str] = set()
+        self._written: dict[str, StagedWrite] = {}
 
     def add(self, rows: Rows) -> None:
         """Check rows by themselves and write them."""
@@ -98,11 +104,47 @@ class AddingLoad(LoadAttempt):
         for key in sorted(self._keys):
             pin = self._snapshot.pin(key)
             if key in self._writers:
-                writes.append(self._session.table_write(pin, self._writers[key].finish()))
+                staged = self._writers[key].finish()
+                if not self._replaces:
+                    self._store.tables.files.note(staged.new_files)
+                    self._written[key] = staged
+                writes.append(self._session.table_write(pin, staged, carried=not self._replaces))
             elif self._replaces and pin.row_count:
                 emptied = self._store.tables.stage_overwrite(self._session.line(pin), [])
                 writes.append(self._session.table_write(pin, emptied))
         return writes
+
+    def can_go_on(self, snapshot: Snapshot, branch: BranchRef) -> bool:
+        """Whether what was written and staged can be committed on another state of the branch."""
+        if self._replaces or snapshot.schema_digest != self._snapshot.schema_digest:
+            return False
+        for key, staged in self._written.items():
+            pin = snapshot.tables.get(key)
+            if pin is None or pin.owner != branch.incarnation:
+                return False
+            if (pin.location, pin.lance_branch) != (staged.location, staged.branch):
+                return False
+        return True
+
+    def onto(self, snapshot: Snapshot, session: WriteSession, violations: ViolationCollector) -> list[TableWrite]:
+        """Check what was staged against a later state and stage it there; `can_go_on` has said that this is right."""
+        self._snapshot, self._session, self._violations = snapshot, session, violations
+        self._committed = CommittedRows(self._store, snapshot)
+        self.finish()
+        violations.raise_if_any("the load")
+        writes = []
+        for key in sorted(self._written):
+            pin = snapshot.pin(key)
+            staged = self._store.tables.stage_again(session.line(pin), self._written[key])
+            self._written[key] = staged
+            writes.append(session.table_write(pin, staged, carried=True))
+        return writes
+
+    def discard(self) -> None:
+        """Remove the files that will not be published."""
+        while self._written:
+            _, staged = self._written.popitem()
+            _quietly(lambda staged=staged: self._store.tables.abandon(staged))  # type: ignore[misc]
 
     def abandon(self) -> None:
         """End the writers and hand over what they wrote, so that the session removes it."""

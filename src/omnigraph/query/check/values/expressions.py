@@ -258,8 +258,8 @@ class ExpressionChecker:
                 self._unbound(expression.variable, list(self.scope.variables))
             return None
         if bound.is_path:
-            hint = f"look into it with `hops(${name})`, `nodes(${name})` or `edges(${name})`"
-            self.problem(codes.PATH_USE, f"`${name}` is a path and has no properties", expression.span, hint)
+            parts = f"look into it with `hops(${name})`, `nodes(${name})` or `edges(${name})`"
+            self.problem(codes.PATH_USE, f"`${name}` is a path and has no properties", expression.span, parts)
             return None
         if bound.table_key is None or bound.tables is None:
             return None

@@ -80,3 +80,4 @@ class MaintenanceGroup(Group):
         self.cleanup = graph.cleanup
         self.verify = graph.verify
         self.recoveries = graph.recoveries
+        self.relocate = graph.relocate

@@ -1,0 +1,149 @@
+"""Judging texts by themselves: which match a predicate, and how often they have the tokens of a query.
+
+This is what a text predicate means. An index answers the same for the rows that it covers; these functions answer for
+the rest, for rows that a query has bound already, and inside Spark tasks.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.query import ir
+from omnigraph.read.codes.arrays import Codes, Mask
+from omnigraph.read.search.analyzer import (
+    GAP,
+    MARK,
+    analyzer,
+    default_edits,
+    marked_token,
+    split_tokens,
+    token_counts,
+)
+from omnigraph.read.search.edit_distance import within
+from omnigraph.schema.searching import TextSettings
+
+
+@dataclass(frozen=True, slots=True)
+class TextQuery:
+    """A predicate with its values: what is looked for, and how tokens are made."""
+
+    predicate: ir.TextPredicate
+    text: str
+    edits: int | None
+    settings: TextSettings
+
+    @property
+    def tokens(self) -> list[str]:
+        """The distinct tokens that are looked for."""
+        return analyzer(self.settings).tokens(self.text)
+
+    def edits_of(self, token: str) -> int:
+        """How far a token may be away."""
+        return default_edits(token) if self.edits is None else self.edits
+
+
+def matching(texts: pa.Array, query: TextQuery) -> Mask:
+    """Which texts match. A missing text, and a query without tokens, match nothing."""
+    wanted = analyzer(query.settings)
+    tokens = query.tokens
+    if not tokens or len(texts) == 0:
+        return np.zeros(len(texts), dtype=bool)
+    marked = wanted.marked(texts)
+    match query.predicate:
+        case ir.TextPredicate.SEARCH:
+            return np.asarray(_having(marked, tokens).any(axis=0))
+        case ir.TextPredicate.MATCH_ALL:
+            return np.asarray(_having(marked, tokens).all(axis=0))
+        case ir.TextPredicate.MATCH_TEXT:
+            return _phrase(marked, wanted.sequence(query.text))
+        case ir.TextPredicate.FUZZY:
+            return _near(marked, query, tokens)
+
+
+def _having(marked: pa.Array, tokens: list[str]) -> npt.NDArray[np.bool_]:
+    return np.array([_mask(pc.match_substring(marked, marked_token(token))) for token in tokens])
+
+
+def _phrase(marked: pa.Array, sequence: list[str]) -> Mask:
+    if GAP not in sequence:
+        return _mask(pc.match_substring(marked, "".join(map(marked_token, sequence))))
+    pattern = "".join(f"{MARK}[^{MARK}]*{MARK}" if each == GAP else re.escape(marked_token(each)) for each in sequence)
+    return _mask(pc.match_substring_regex(marked, pattern))
+
+
+def _near(marked: pa.Array, query: TextQuery, tokens: list[str]) -> Mask:
+    pieces, owners = split_tokens(marked)
+    encoded = pieces.dictionary_encode()
+    near = np.zeros(len(encoded.dictionary), dtype=bool)
+    for token in tokens:
+        near[within(token, encoded.dictionary, query.edits_of(token))] = True
+    found = np.zeros(len(marked), dtype=bool)
+    found[owners[near[encoded.indices.to_numpy()]]] = True
+    return found
+
+
+def _mask(found: pa.Array) -> Mask:
+    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many tokens each text has, and how often each of some tokens: one row of `counts` for each token."""
+
+    sizes: Codes
+    counts: npt.NDArray[np.int64]
+
+    @property
+    def matched(self) -> Mask:
+        """The texts that have one of the tokens."""
+        return np.asarray(self.counts.any(axis=0))
+
+
+def counted(texts: pa.Array, tokens: list[str], settings: TextSettings) -> Counted:
+    """Count tokens in texts."""
+    marked = analyzer(settings).marked(texts)
+    rows = [pc.count_substring(marked, marked_token(token)).to_numpy(zero_copy_only=False) for token in tokens]
+    counts = np.array(rows, dtype=np.int64).reshape(len(tokens), len(texts))
+    return Counted(token_counts(marked), counts)
+
+
+BM25_K1 = 1.2
+BM25_B = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What BM25 knows of a column: the mean number of tokens of a text, and the rarity of each token of a query."""
+
+    average: float
+    rarities: tuple[float, ...]
+
+
+def rarity(texts: int, having: int) -> float:
+    """The weight of a token that so many of all texts have."""
+    return float(np.log(1 + (texts - having + 0.5) / (having + 0.5)))
+
+
+def token_weight(counts: npt.NDArray[Any], sizes: npt.NDArray[Any], average: float) -> npt.NDArray[np.float64]:
+    """What the counts of a token in texts of these sizes multiply its rarity by."""
+    weight: npt.NDArray[np.float64] = (
+        counts * (BM25_K1 + 1) / (counts + BM25_K1 * (1 - BM25_B + BM25_B * sizes / average))
+    )
+    return weight
+
+
+def bm25(found: Counted, corpus: Corpus) -> npt.NDArray[np.float64]:
+    """The score of each text, not-a-number where no token matches. Tokens count in the order of the query."""
+    scores = np.zeros(len(found.sizes))
+    for counts, weight in zip(found.counts, corpus.rarities, strict=True):
+        at = np.flatnonzero(counts)
+        scores[at] += weight * token_weight(counts[at], found.sizes[at], corpus.average)
+    scores[~found.matched] = np.nan
+    return scores

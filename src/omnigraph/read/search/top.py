@@ -1,0 +1,192 @@
+"""The best rows of a table by a text score or a distance, without looking at all of them.
+
+Covered fragments are asked of the index, with the filter before the ranking; the others are read as a stream and
+scored here. What the index gives are candidates: each is scored again by the functions that score every other row, so
+the score of a row never depends on how it was found, and ties at the edge are all fetched, so ids decide them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.query import ir
+from omnigraph.read.codes.arrays import codes_of, combined
+from omnigraph.read.search.analyzer import analyzer
+from omnigraph.read.search.corpora import corpus_of
+from omnigraph.read.search.searched import Searched
+from omnigraph.read.search.texts import Corpus, Counted, bm25, counted, rarity
+from omnigraph.read.search.vectors import distances, may_be_near
+from omnigraph.read.state.run_state import Run
+from omnigraph.storage.index_search import Coverage, TextKind, TextQuestion, VectorQuestion
+
+SPARE = 8
+"""Candidates beyond what is wanted, so that the first answer of an index nearly always settles ties at the edge."""
+FIRST_PROBES = 16
+"""Partitions that are looked into first. The answer stands when twice as many do not change it."""
+FEW_CANDIDATES = 4096
+"""When a filter leaves no more rows than this, their vectors are read and measured: quicker, and exact."""
+TIE = 1e-5
+"""Scores of an index that differ by less than this part may be equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """Rows that are sure to include the best ones (as sure as the index is), by id, and how they were found."""
+
+    ids: pa.Array
+    scores: npt.NDArray[np.float64]
+    way: str
+
+
+def best_by_text(run: Run, searched: Searched, query: str, predicate: ir.Expr | None, count: int) -> Best:
+    """The rows with the highest BM25 scores among those that pass the predicate."""
+    tokens = analyzer(searched.settings).tokens(query)
+    if not tokens:
+        return Best(pa.array([], pa.large_string()), np.empty(0), "no tokens")
+    coverage = run.reader.text_coverage(searched.table_key, searched.column, searched.settings)
+    corpus = None if coverage is None else corpus_of(run.reader, run.caches, searched, coverage, query, tokens)
+    if coverage is None or corpus is None:
+        ids, found, exact = _read_texts(run, searched, tokens, predicate, None)
+        return Best(ids, bm25(found, exact), "read the column: no index")
+    ids, scores = _asked_texts(run, searched, query, tokens, corpus, predicate, count)
+    way = f"text index, {len(ids)} candidates"
+    if coverage.uncovered:
+        more, found, _ = _read_texts(run, searched, tokens, predicate, coverage.uncovered)
+        ids, scores = pa.concat_arrays([ids, more]), np.concatenate([scores, bm25(found, corpus)])
+        way += f", {len(coverage.uncovered)} uncovered fragments read"
+    return Best(ids, scores, way)
+
+
+def _asked_texts(
+    run: Run,
+    searched: Searched,
+    query: str,
+    tokens: list[str],
+    corpus: Corpus,
+    predicate: ir.Expr | None,
+    count: int,
+) -> tuple[pa.Array, npt.NDArray[np.float64]]:
+    question = TextQuestion(searched.column, TextKind.ANY, query)
+    limit = count + max(SPARE, count // 8)
+    while True:
+        run.stop.check()
+        rows = run.reader.ask_text(searched.table_key, question, ["id", searched.column], predicate, limit)
+        scores = bm25(counted(combined(rows.column(searched.column)), tokens, searched.settings), corpus)
+        ids, own = _once(combined(rows.column("id")), scores)
+        enough = len(own) >= count and rows.column("_score").to_numpy().min() < np.sort(own)[-count] * (1 - TIE)
+        if rows.num_rows < limit or enough:
+            return ids, own
+        limit *= 4
+
+
+def _once(ids: pa.Array, scores: npt.NDArray[np.float64]) -> tuple[pa.Array, npt.NDArray[np.float64]]:
+    """The rows that have a score, each once: an index of several segments may tell of one that changed in each."""
+    scored = np.flatnonzero(~np.isnan(scores))
+    names = ids.take(pa.array(scored)).dictionary_encode()
+    kept = scored[np.sort(np.unique(codes_of(names.indices), return_index=True)[1])]
+    return ids.take(pa.array(kept)), scores[kept]
+
+
+def _read_texts(
+    run: Run, searched: Searched, tokens: list[str], predicate: ir.Expr | None, fragments: Sequence[int] | None
+) -> tuple[pa.Array, Counted, Corpus]:
+    """Texts that have a token and pass the predicate, and the statistics of all texts that were read."""
+    ids: list[pa.Array] = [pa.array([], pa.large_string())]
+    parts: list[Counted] = []
+    texts = total = 0
+    having = np.zeros(len(tokens), dtype=np.int64)
+    for batch, passing in run.reader.judged(searched.table_key, ["id", searched.column], predicate, fragments):
+        run.stop.check()
+        found = counted(batch.column(searched.column), tokens, searched.settings)
+        texts += int((found.sizes > 0).sum())
+        total += int(found.sizes.sum())
+        having += (found.counts > 0).sum(axis=1)
+        at = np.flatnonzero(found.matched & passing)
+        ids.append(combined(batch.column("id").take(pa.array(at))))
+        parts.append(Counted(found.sizes[at], found.counts[:, at]))
+    sizes = np.concatenate([part.sizes for part in parts]) if parts else np.empty(0, dtype=np.int64)
+    counts = np.concatenate([part.counts for part in parts], axis=1) if parts else np.empty((len(tokens), 0), np.int64)
+    exact = Corpus(total / max(texts, 1) or 1.0, tuple(rarity(texts, int(each)) for each in having))
+    return pa.concat_arrays(ids), Counted(sizes, counts), exact
+
+
+def best_by_distance(
+    run: Run,
+    searched: Searched,
+    vector: npt.NDArray[np.float32],
+    predicate: ir.Expr | None,
+    count: int,
+    exact: bool,
+) -> Best:
+    """The rows with the nearest vectors among those that pass the predicate."""
+    coverage = run.reader.vector_coverage(searched.table_key, searched.column, searched.metric)
+    if exact or coverage is None or not coverage.covered:
+        ids, scores = _read_vectors(run, searched, vector, predicate, count, None)
+        return Best(ids, scores, "exact: " + ("asked for" if exact else "no index"))
+    if predicate is not None:
+        few = run.reader.few(searched.table_key, ["id", searched.column], predicate, FEW_CANDIDATES)
+        if few is not None:
+            scores = distances(combined(few.column(searched.column)), vector, searched.metric).astype(np.float64)
+            return Best(combined(few.column("id")), scores, f"exact: {few.num_rows} rows pass the filter")
+    ids, scores, probes = _asked_vectors(run, searched, vector, predicate, count, coverage)
+    way = f"vector index, {probes} of {coverage.partitions} partitions probed"
+    if coverage.uncovered:
+        more, extra = _read_vectors(run, searched, vector, predicate, count, coverage.uncovered)
+        ids, scores = pa.concat_arrays([ids, more]), np.concatenate([scores, extra])
+        way += f", {len(coverage.uncovered)} uncovered fragments read"
+    return Best(ids, scores, way)
+
+
+def _asked_vectors(
+    run: Run,
+    searched: Searched,
+    vector: npt.NDArray[np.float32],
+    predicate: ir.Expr | None,
+    count: int,
+    coverage: Coverage,
+) -> tuple[pa.Array, npt.NDArray[np.float64], int]:
+    """Candidates of the index: more partitions are probed until that does not change the answer any more."""
+    before: frozenset[str] | None = None
+    limit = (count + max(SPARE, count // 4)) * (2 if coverage.may_be_stale else 1)
+    for probes in (FIRST_PROBES, 2 * FIRST_PROBES, coverage.partitions):
+        run.stop.check()
+        last = probes >= coverage.partitions
+        question = VectorQuestion(searched.column, vector, searched.metric, limit, None if last else probes)
+        rows = run.reader.ask_vectors(searched.table_key, question, ["id", searched.column], predicate)
+        measured = distances(combined(rows.column(searched.column)), vector, searched.metric).astype(np.float64)
+        ids, scores = _once(combined(rows.column("id")), measured)
+        nearest = frozenset(ids.take(pa.array(np.argsort(scores, kind="stable")[:count])).to_pylist())
+        if last or nearest == before:
+            break
+        before = nearest
+    return ids, scores, min(probes, coverage.partitions)
+
+
+def _read_vectors(
+    run: Run,
+    searched: Searched,
+    vector: npt.NDArray[np.float32],
+    predicate: ir.Expr | None,
+    count: int,
+    fragments: Sequence[int] | None,
+) -> tuple[pa.Array, npt.NDArray[np.float64]]:
+    """The nearest of the rows that are read, ties at the edge included. Memory holds one batch and the best so far."""
+    ids = pa.array([], pa.large_string())
+    scores = np.empty(0)
+    for batch in run.reader.batches(searched.table_key, ["id", searched.column], predicate, fragments):
+        run.stop.check()
+        bound = float(np.partition(scores, count - 1)[count - 1]) if 0 < count <= len(scores) else np.inf
+        near = may_be_near(batch.column(searched.column), vector, searched.metric, bound)
+        exact = distances(batch.column(searched.column).take(pa.array(near)), vector, searched.metric)
+        kept = near[exact <= bound]
+        ids = pa.concat_arrays([ids, combined(batch.column("id").take(pa.array(kept)))])
+        scores = np.concatenate([scores, exact[exact <= bound].astype(np.float64)])
+        if 0 < count < len(scores):
+            best = np.flatnonzero(scores <= np.partition(scores, count - 1)[count - 1])
+            ids, scores = ids.take(pa.array(best)), scores[best]
+    return ids, scores
