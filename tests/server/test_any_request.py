@@ -29,6 +29,11 @@ CHECKS = [
 EXAMPLES = 60 if os.environ.get("OMNIGRAPH_EXPLORE") else 6
 
 
+@schemathesis.serializer("application/x-ndjson")
+def lines(context: Any, value: Any) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
+
+
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp("fuzzed")
