@@ -71,10 +71,16 @@ def test_it_logs_reloads_and_drains(tmp_path: Path) -> None:
             time.sleep(1)
             yield b'{"type": "Person", "data": {"slug": "dry"}}\n'
 
-        with client(running.url, "act-ada") as ada:
+        with (
+            client(running.url, "act-ada") as ada,
+            ada.stream("GET", "/changes?since=now", headers={"Accept": "text/event-stream"}) as feed,
+        ):
+            assert next(feed.iter_lines()).startswith("retry")
+            started = time.monotonic()
             loaded = ada.post("/load/ndjson?mode=append", content=slow())
         assert loaded.status_code == 200, loaded.text
         assert running.process.wait(timeout=60) in (0, -signal.SIGTERM)
+        assert time.monotonic() - started < 25  # an open feed holds nothing up
         lines = running.lines()
         mine = next(line for line in lines if line.get("request_id") == "mine-7")
         assert (mine["status"], mine["actor"], mine["route"]) == (200, "act-bob", "/graphs/{graph_id}/query")

@@ -88,8 +88,11 @@ def folder() -> Path:
 
 
 def read_user_config() -> UserConfig:
-    """The configuration; an empty one where there is no file."""
-    path = folder() / "config.yaml"
+    """The configuration; an empty one where there is no file, or no home to look for it."""
+    try:
+        path = folder() / "config.yaml"
+    except RuntimeError:
+        return UserConfig()
     if not path.exists():
         return UserConfig()
     from omnigraph.policy.yaml_text import read_yaml

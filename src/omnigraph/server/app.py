@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import FrameType
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -61,6 +64,7 @@ def create_app(settings: ServerSettings, tokens: BearerTokens) -> ASGIApp:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         if not graphs.opened:
             await asyncio.to_thread(graphs.open)
+        _stop_streams_on_signals(state)
         try:
             async with endpoint.running():
                 yield
@@ -106,6 +110,21 @@ def app_of_this_process() -> ASGIApp:
 
 async def _answer(request: Request, error: Exception) -> Response:
     return error_response(error, request.scope["omnigraph"].request_id)
+
+
+def _stop_streams_on_signals(state: ServerState) -> None:
+    """Tell streams that have no end of their own that the server stops; it would wait for them otherwise."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in (signal.SIGTERM, signal.SIGINT):
+        before = signal.getsignal(number)
+
+        def stop(given: int, frame: FrameType | None, before: Any = before) -> None:
+            state.stopping = True
+            if callable(before):
+                before(given, frame)
+
+        signal.signal(number, stop)
 
 
 def _stop(state: ServerState) -> None:

@@ -96,7 +96,7 @@ def serve(settings: ServerSettings) -> int:
         config.configure_logging()
         socket = config.bind_socket()
         _announce(socket)
-        server = _Server(config)
+        server = uvicorn.Server(config)
         _reload_on_hangup(app)
         server.run(sockets=[socket])
         return 0 if server.started else 1
@@ -128,25 +128,6 @@ def log_config() -> dict[str, Any]:
             for name in ("omnigraph", "uvicorn")
         },
     }
-
-
-def _server_class() -> Any:
-    import uvicorn
-
-    class StoppingServer(uvicorn.Server):
-        """Tells streams that have no end of their own that the server stops, before it waits for them."""
-
-        async def shutdown(self, sockets: Any = None) -> None:
-            state = getattr(self.config.loaded_app, "state", None) or getattr(self.config.app, "state", None)
-            if state is not None:
-                state.stopping = True
-            await super().shutdown(sockets)
-
-    return StoppingServer
-
-
-def _Server(config: Any) -> Any:  # noqa: N802 - stands for a class whose base is imported late
-    return _server_class()(config)
 
 
 def _announce(socket: Any) -> None:
