@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from functools import wraps
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from omnigraph import graph as sync
 from omnigraph.choices import Target
@@ -139,6 +139,12 @@ class AsyncGraph:
 
     def __repr__(self) -> str:
         return repr(self.graph).replace("<Graph", "<AsyncGraph", 1)
+
+    async def export_lines(self, **options: Any) -> AsyncIterator[bytes]:
+        """What `export` writes as JSON lines, piece by piece. Each piece is made off the event loop."""
+        lines = await asyncio.to_thread(self.graph.export_lines, **options)
+        while (piece := await asyncio.to_thread(next, lines, None)) is not None:
+            yield piece
 
     async def __aenter__(self) -> Self:
         return self

@@ -10,7 +10,7 @@ from lance.dataset import LanceDataset, LanceOperation
 from lance.file import LanceFileReader
 from lance.query import MatchQuery
 
-from omnigraph.schema.searching import TextSettings
+from omnigraph.schema.search_settings import TextSettings
 from omnigraph.storage.reading.analysis import analysis_parameters
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,12 @@ def test_no_method_is_without_its_twin(tmp_path: Path) -> None:
             if not name.startswith("_"):
                 assert callable(getattr(twin, name)), name
                 assert getattr(twin, name).__doc__, name
+
+
+def test_lines_of_an_export_come_piece_by_piece(tmp_path: Path) -> None:
+    async def session() -> bytes:
+        async with await og.aio.init(tmp_path / "g", schema="node P { k: String @key }") as graph:
+            await graph.load([{"type": "P", "data": {"k": k}} for k in "ab"], mode="append")
+            return b"".join([piece async for piece in graph.export_lines(types=["P"])])
+
+    assert [json.loads(line)["data"] for line in asyncio.run(session()).splitlines()] == [{"k": "a"}, {"k": "b"}]

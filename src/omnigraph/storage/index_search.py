@@ -19,7 +19,7 @@ import pyarrow as pa
 from lance.file import LanceFileReader
 from lance.query import FullTextOperator, FullTextQuery, MatchQuery, PhraseQuery
 
-from omnigraph.schema.searching import Metric, TextSettings
+from omnigraph.schema.search_settings import Metric, TextSettings
 from omnigraph.storage.handles.forks import list_forks
 from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.lance_errors import lance_errors

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.schema.searching import Metric, TextSettings
+from omnigraph.schema.search_settings import Metric, TextSettings
 from omnigraph.storage import index_search
 from omnigraph.storage.clearing import abandoning
 from omnigraph.storage.constants import HANDLE_CACHE_SIZE, ID_COLUMN

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.read.search.analyzer import GAP, MARK, analyzer, split_tokens, token_counts
-from omnigraph.schema.searching import TextSettings
+from omnigraph.schema.search_settings import TextSettings
 from omnigraph.storage.reading.analysis import analysis_parameters
 
 CORPUS = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omnigraph.schema.catalog import GraphType, Property
-from omnigraph.schema.searching import metric_of, text_settings
+from omnigraph.schema.search_settings import metric_of, text_settings
 from omnigraph.schema.types import EnumType, ListType, Scalar, ScalarType, VectorType
 from omnigraph.storage.layout.indexes import IndexKind, SearchSettings
 

@@ -11,6 +11,7 @@ from omnigraph.query import ir
 from omnigraph.read.codes.arrays import Codes
 from omnigraph.read.matching.scan import parted
 from omnigraph.read.plan.top import TopScan
+from omnigraph.read.search.best_rows import Best, best_by_distance, best_by_text
 from omnigraph.read.search.ranking import (
     Scores,
     fused_depth,
@@ -20,7 +21,6 @@ from omnigraph.read.search.ranking import (
     shares,
 )
 from omnigraph.read.search.searched import Searched, searched_by
-from omnigraph.read.search.top import Best, best_by_distance, best_by_text
 from omnigraph.read.state.frame import Frame
 from omnigraph.read.state.run_state import Run
 from omnigraph.read.state.spaces import SMALL_TABLE, identity_of

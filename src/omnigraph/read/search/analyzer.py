@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.read.codes.arrays import Codes
-from omnigraph.schema.searching import TextSettings
+from omnigraph.schema.search_settings import TextSettings
 from omnigraph.storage.reading.analysis import is_separator, lance_tokens
 
 MARK = "\x1f"

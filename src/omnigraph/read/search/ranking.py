@@ -25,7 +25,7 @@ from omnigraph.read.search.vectors import distances
 from omnigraph.read.state.frame import Frame
 from omnigraph.read.state.run_state import Run
 from omnigraph.read.state.union import UnionSpace
-from omnigraph.schema.searching import Metric
+from omnigraph.schema.search_settings import Metric
 from omnigraph.storage.index_search import TextKind, TextQuestion
 
 RRF_K = 60

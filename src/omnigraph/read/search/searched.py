@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from omnigraph.query import ir
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.searching import Metric, TextSettings, metric_of, text_settings
+from omnigraph.schema.search_settings import Metric, TextSettings, metric_of, text_settings
 
 
 @dataclass(frozen=True, slots=True)

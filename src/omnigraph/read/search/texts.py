@@ -27,7 +27,7 @@ from omnigraph.read.search.analyzer import (
     token_counts,
 )
 from omnigraph.read.search.edit_distance import within
-from omnigraph.schema.searching import TextSettings
+from omnigraph.schema.search_settings import TextSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.schema.searching import Metric
+from omnigraph.schema.search_settings import Metric
 
 CHUNK_ROWS = 8192
 

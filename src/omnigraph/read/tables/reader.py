@@ -18,7 +18,7 @@ from omnigraph.errors import InternalError
 from omnigraph.query.ir import Expr
 from omnigraph.read.codes.arrays import Codes, Mask
 from omnigraph.read.tables.values import holds, true_mask
-from omnigraph.schema.searching import Metric, TextSettings
+from omnigraph.schema.search_settings import Metric, TextSettings
 from omnigraph.storage.index_search import Coverage, TextQuestion, VectorQuestion
 
 

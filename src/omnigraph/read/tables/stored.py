@@ -14,7 +14,7 @@ from omnigraph.read.codes.arrays import Codes, Mask, combined
 from omnigraph.read.tables.caches import ReadCaches
 from omnigraph.read.tables.reader import passing, type_width
 from omnigraph.read.tables.values import conjunction, holds
-from omnigraph.schema.searching import Metric, TextSettings
+from omnigraph.schema.search_settings import Metric, TextSettings
 from omnigraph.storage.index_search import Coverage, TextQuestion, VectorQuestion
 from omnigraph.storage.reading.pushdown import split
 from omnigraph.storage.tables import TableStore

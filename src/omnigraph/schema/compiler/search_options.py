@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from omnigraph.schema.catalog import Annotation, LiteralValue
 from omnigraph.schema.compiler.findings import Findings, shown
-from omnigraph.schema.searching import LANGUAGES, Metric
+from omnigraph.schema.search_settings import LANGUAGES, Metric
 from omnigraph.schema.syntax.syntax import AnnotationSyntax, OptionArgument
 from omnigraph.schema.types import PropertyType, Scalar, ScalarType, VectorType
 

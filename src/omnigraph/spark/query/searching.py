@@ -25,7 +25,7 @@ from omnigraph.read.search.vectors import distances
 from omnigraph.read.tables.caches import ReadCaches
 from omnigraph.read.tables.reader import TableReader
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.searching import TextSettings
+from omnigraph.schema.search_settings import TextSettings
 from omnigraph.spark.query.bindings import Bindings, Variables, type_name
 
 if TYPE_CHECKING:

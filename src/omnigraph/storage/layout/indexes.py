@@ -17,7 +17,7 @@ from typing import TypeAlias
 import lance
 from lance.dataset import Index, LanceDataset, LanceOperation
 
-from omnigraph.schema.searching import Metric, TextSettings
+from omnigraph.schema.search_settings import Metric, TextSettings
 from omnigraph.storage.handles.base_paths import open_line
 from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.lance_errors import lance_errors, raise_ours

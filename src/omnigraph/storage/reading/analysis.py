@@ -6,7 +6,7 @@ from typing import Any
 
 import lance
 
-from omnigraph.schema.searching import TextSettings
+from omnigraph.schema.search_settings import TextSettings
 
 
 def analysis_parameters(settings: TextSettings) -> dict[str, Any]:
