@@ -70,7 +70,8 @@ class ViewedTables(TableStore):
 
     def __init__(self, tables: TableStore, views: Mapping[TableVersion, TableView]) -> None:
         self.__dict__.update(tables.__dict__)
-        self.views = {**(tables.views if isinstance(tables, ViewedTables) else {}), **views}
+        seen: Mapping[TableVersion, TableView] = tables.views if isinstance(tables, ViewedTables) else {}
+        self.views: dict[TableVersion, TableView] = {**seen, **views}
 
     def scan(self, table: TableVersion, **options: Any) -> pa.RecordBatchReader:
         """Stream rows; of a viewed table its `columns` must be named."""

@@ -79,6 +79,7 @@ def given_rows(store: GraphStore, table: TableMerge) -> pa.Table | None:
     """
     if not table.given:
         return None
+    assert table.target is not None
     ids = pa.array(sorted(table.given), pa.utf8())
     known: dict[str, dict[str, Any]] = {}
     for pin in (table.source, table.target):

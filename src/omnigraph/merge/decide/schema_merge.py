@@ -84,8 +84,8 @@ def lost_by_schema(store: GraphStore, merge: SchemaMerge) -> Iterator[MergeConfl
     target = (merge.plan, merge.raw_target, "target", "source")
     source = (merge.source_plan, merge.raw_source, "source", "target")
     for planned, side, name, other in (target, source):
-        for step in planned.refusals:
-            yield _conflict(step.table_key, f"the {name} cannot follow the schema of the {other}: {step.reason}")
+        for refusal in planned.refusals:
+            yield _conflict(refusal.table_key, f"the {name} cannot follow the schema of the {other}: {refusal.reason}")
         for step in planned.steps:
             if isinstance(step, DropType | DropProperty):
                 yield from _lost_in_drop(store, merge, side, step, name, other)

@@ -124,6 +124,7 @@ def _compared_rows(
 
 
 def _mixed_rows(store: GraphStore, table: TableMerge, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    assert table.target is not None
     columns, schema = list(compared_columns(table.type)), physical_schema(table.type)
     step = settings().merge_stage_batch_rows
     for start in range(0, rows.num_rows, step):
