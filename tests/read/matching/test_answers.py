@@ -94,6 +94,12 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[og.Graph]:
         ('match { $o: Odd  search($o.src, "no") } return { $o.@id as i }', [("y",)]),
         ('match { $o: Odd  not search($o.src, "no") } return { $o.@id as i }', [("x",)]),
         ("match { $o: Odd } return { $o.name } order { nearest($o.dst, [0.0, 2.0]) } limit 2", [("z",), ("y",)]),
+        # An `optional` inside another block numbers its rows, and so does that block.
+        (
+            'match { optional { $x: Person }  not { $x.name = "c"  optional { $g knows $x  $g.r = 5 } } } '
+            "return { $x.name }",
+            [("b",)],
+        ),
         # Nothing at all to look at.
         ("match { $a: Person  not { $a memberOf $m  $m.name != $a.name } } return { $a.name }", [("b",), ("c",)]),
     ],

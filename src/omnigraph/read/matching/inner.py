@@ -165,8 +165,12 @@ def _extended(run: Run, frame: Frame, step: OptionalStep, names: Sequence[str], 
     """No two rows ask for the same: the rows themselves go through the block, as in a join."""
     asked = frame.bind(ROW, np.arange(frame.length, dtype=np.int64))
     found = run_steps(step.inner.steps, asked)
-    alone = _unmatched(frame, found.bindings[ROW])
+    owners = found.bindings[ROW]
+    alone = _unmatched(frame, owners)
     kept = found.only([*frame.bindings, *names, *step.operator.paths], frame.columns)
+    if ROW in frame.bindings:
+        # Inside another block its own rows are numbered too.
+        kept = kept.bind(ROW, frame.bindings[ROW][owners])
     if not len(alone):
         return kept
     run.memory.expect("bindings", kept.nbytes)
