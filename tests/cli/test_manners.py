@@ -86,7 +86,7 @@ branch merge main g.omni                                     | cannot be merged 
 branch merge __schema_apply_lock__ g.omni                    | merge: `__schema_apply_lock__` is a system name
 branch diff main nope g.omni                                 | `nope` is no branch
 branch diff main main g.omni --kind x                        | use node or edge
-commit show nope g.omni                                      | this graph has no commit nope
+commit show nope g.omni                                      | `nope` is no branch, tag or commit of this graph
 commit list g.omni --filter x                                | is not understood
 commit list g.omni --filter since=yesterday                  | is not an ISO time
 changes g.omni --since nope                                  | neither a cursor nor a commit
