@@ -72,7 +72,7 @@ class Tables:
         """
         graph_type = self.catalog.table(table_key)
         assert graph_type is not None
-        known = {*_OWN, *graph_type.by_name}
+        known = {*_OWN, *(each.column for each in graph_type.properties)}
         stored = list(dict.fromkeys([*own, *(field.column for field in fields if field.column in known)]))
         condition = None if bound is None else self.conditions.on(*bound, known)
         rows = self.frames(table_key, stored, condition).toDF(*[f"t{position}" for position in range(len(stored))])
