@@ -126,7 +126,9 @@ class Schema:
             inside = "  ".join(_property(each, node.key) for each in node.properties)
             lines.append(f"node {node.name}{more} {{ {inside}{key} }}")
         for edge in self.edges:
-            key = " @key(src, dst)" if edge.keyed else ""
+            named = {each.name for each in edge.properties}
+            ends = "@src, @dst" if named & {"src", "dst"} else "src, dst"
+            key = f" @key({ends})" if edge.keyed else ""
             inside = "  ".join(_property(each, ()) for each in edge.properties)
             lines.append(f"edge {edge.name}: {edge.source} -> {edge.target} {{ {inside}{key} }}")
         return "\n".join(lines) + "\n"

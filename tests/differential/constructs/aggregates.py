@@ -49,7 +49,10 @@ def _(node: Aggregate) -> str:
 def _(node: Aggregate, ctx: Context) -> str:
     value = expression(node.argument, ctx)
     if ":" in node.argument.type:
-        value = f'{value}."@id"'
+        mixed = node.argument.type.startswith("interface:") or "|" in node.argument.type
+        # Entities of two types may have one id, and are two all the same.
+        several = mixed and node.distinct and node.function == "count"
+        value = f"""({value}."@type" || ' ' || {value}."@id")""" if several else f'{value}."@id"'
         if node.function == "count" and not node.distinct and not ctx.variables[node.argument.var].nullable:
             return "count(*)"
     words = "DISTINCT " if node.distinct else ""
