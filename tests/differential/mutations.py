@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.differential import tree
 from tests.differential.oracle import Oracle
-from tests.differential.printing import block, json_value, written
+from tests.differential.printing import block, declared, json_value, written
 from tests.differential.rows import Row, Tables, World, key_text, without
 from tests.differential.sql import Context, expression, quoted, select
 from tests.differential.types import EdgeType, NodeType, Schema
@@ -78,7 +78,7 @@ class Outcome:
 
 def text(mutation: Mutation) -> str:
     """A mutation as `.gq`."""
-    header = ", ".join(f"${each.name}: {each.type}{'?' if each.optional else ''}" for each in mutation.parameters)
+    header = ", ".join(map(declared, mutation.parameters))
     match = f"match {block(mutation.clauses)}\n" if mutation.clauses else ""
     return f"query m({header}) {{\n{match}" + "\n".join(map(_statement, mutation.statements)) + "\n}"
 

@@ -12,9 +12,10 @@ PER_GRAPH = 20
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1, 7))
-def test_the_product_and_the_model_agree_on_mutations(seed):
+def test_the_product_and_the_model_agree_on_mutations():
     made: Counter[str] = Counter()
-    found = next(hunt_mutations(seed, PER_GRAPH, frozenset(), made), None)
-    assert found is None, str(found)
-    assert made["different"] >= 5
+    for seed in range(1, 7):
+        found = next(hunt_mutations(seed, PER_GRAPH, frozenset(), made), None)
+        assert found is None, str(found)
+    assert made["different"] >= 30
+    assert made["refused"]
