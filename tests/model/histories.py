@@ -7,6 +7,7 @@ the model follows.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -438,13 +439,19 @@ class HistoriesMachine(RuleBasedStateMachine):
         assert copy.tables == self.states[branch].tables
 
 
+EXTRA = re.compile(r"[xy]\d+")
+"""Properties that histories with changes of the schema add. The model of the rows knows nothing of them."""
+
+
 def _applied(state: GraphModel, changes: list[EntityChange]) -> dict[str, dict[Any, Row]]:
     """A state after changes, each of which must fit what is there."""
     result = state.copy()
     for change in changes:
         table = f"{change.kind}:{change.type}"
         before, after = (
-            {name.removeprefix("@"): value for name, value in row.items() if name != "@id"} if row else None
+            {name.removeprefix("@"): row[name] for name in row if name != "@id" and not EXTRA.fullmatch(name)}
+            if row
+            else None
             for row in (change.old, change.new)
         )
         shown = after or before

@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from tests.model.graph_model import TABLES, Row
-from tests.model.histories import HistoriesMachine, _branch, _death
+from tests.model.histories import EXTRA, HistoriesMachine, _branch, _death
 from tests.model.steps import Step
 
 ADDED, RENAMED, DROPPED = 1, 2, 3
 WIDE = "wide"
-EXTRA = re.compile(r"[xy]\d+")
 
 Extras = dict[Any, int]
 
