@@ -20,14 +20,14 @@ from tests.read.graphs import CATALOG, Database, arrow_tables, databases, querie
 from tests.read.reference import Reference, Refused
 
 
-def same(one: Any, two: Any) -> bool:
-    """Equal values; computed floats may differ in their last bits."""
+def same(one: Any, two: Any, apart: float = 1e-9) -> bool:
+    """Equal values; computed floats may differ in their last bits, by a share of `apart`."""
     if isinstance(one, float) and isinstance(two, float):
-        return math.isclose(one, two, rel_tol=1e-9, abs_tol=1e-12)
+        return math.isclose(one, two, rel_tol=apart, abs_tol=1e-12)
     if isinstance(one, dict) and isinstance(two, dict):
-        return one.keys() == two.keys() and all(same(one[key], two[key]) for key in one)
+        return one.keys() == two.keys() and all(same(one[key], two[key], apart) for key in one)
     if isinstance(one, list) and isinstance(two, list):
-        return len(one) == len(two) and all(map(same, one, two))
+        return len(one) == len(two) and all(same(a, b, apart) for a, b in zip(one, two, strict=True))
     return type(one) is type(two) and one == two
 
 
