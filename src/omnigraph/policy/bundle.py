@@ -42,7 +42,7 @@ class Bundle:
 
 def read_bundle(path: str | PathLike[str]) -> Bundle:
     """The bundle of a YAML file."""
-    return parse_bundle(read_yaml(path, "policy file"), f"the policy file {path}")
+    return parse_bundle(read_yaml(path, "policy"), f"the policy file {path}")
 
 
 def parse_bundle(content: Any, what: str = "the policy") -> Bundle:

@@ -55,7 +55,7 @@ class CaseOutcome:
 
 def read_cases(path: str | PathLike[str]) -> list[Case]:
     """The cases of a YAML file: `version: 1`, and `cases` with id, actor, action, branch or target_branch, expect."""
-    content = read_yaml(path, "case file")
+    content = read_yaml(path, "case")
     found = content.get("cases") if isinstance(content, dict) else None
     if not isinstance(found, list) or content.get("version") != 1 or content.keys() - {"version", "cases"}:
         raise BadRequest(f"the case file {path} must hold `version: 1` and `cases`, a list")

@@ -33,7 +33,7 @@ _Strict.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 def read_yaml(path: str | PathLike[str], what: str) -> Any:
     """The content of a YAML file, with an error that names the file and the place in it."""
     source = read_source(path, what)
-    return parse_yaml(source.text, f"the {what} {source.filename}")
+    return parse_yaml(source.text, f"the {what} file {source.filename}")
 
 
 def parse_yaml(text: str, what: str) -> Any:

@@ -7,6 +7,8 @@ import json
 import tarfile
 from pathlib import Path
 
+import pytest
+
 import omnigraph as og
 
 ORIGINAL = Path(__file__).parents[4] / "shared" / "fixtures" / "original"
@@ -14,11 +16,11 @@ KNOWS = "query q() { match { $p: Person $p knows $q } return { $p.name, $q.name 
 NAMES = "query q() { match { $p: Person } return { $p.name } order { $p.name } }"
 
 
-def unpacked(name: str, place: Path) -> Path | None:
-    """A graph, moved to where nobody wrote it; None where the archives are not."""
+def unpacked(name: str, place: Path) -> Path:
+    """A graph, moved to where nobody wrote it."""
     archive = ORIGINAL / f"{name}.tar.gz"
     if not archive.exists():
-        return None
+        pytest.skip("the graphs of the original program do not lie beside the repository")
     with tarfile.open(archive) as packed:
         packed.extractall(place, filter="data")
     return place / "g.omni"
@@ -59,8 +61,6 @@ def is_sound(graph: og.Graph) -> bool:
 
 def test_history(tmp_path: Path) -> None:
     place = unpacked("history", tmp_path)
-    if place is None:
-        return
     for read_only in (True, False):
         with og.open(place, read_only=read_only) as graph:
             assert graph.branch_list() == ["main", "review/open"]
@@ -84,8 +84,6 @@ def test_history(tmp_path: Path) -> None:
 
 def test_recovered(tmp_path: Path) -> None:
     place = unpacked("recovered", tmp_path)
-    if place is None:
-        return
     for read_only in (True, False):
         with og.open(place, read_only=read_only) as graph:
             assert counts(graph) == (4, 1)
@@ -100,8 +98,6 @@ def test_pending(tmp_path: Path) -> None:
     """A load that was killed before any table moved, after both had, and after one had."""
     for name, given, outcome in (("none", (3, 1), "RolledBack"), ("all", (7_003, 6_001), "RolledForward")):
         place = unpacked(f"pending-{name}", tmp_path / name)
-        if place is None:
-            return
         with og.open(place, read_only=True) as graph:
             assert counts(graph) == (3, 1)
         with og.open(place) as graph:
@@ -110,7 +106,6 @@ def test_pending(tmp_path: Path) -> None:
             assert (record.kind, record.recovery_for_actor) == (outcome, "act-kill")
             assert is_sound(graph)
     half = unpacked("pending-all", tmp_path / "half")
-    assert half is not None
     (newest,) = (half / "edges" / "602a25a3bd0b455b" / "_versions").glob(f"{2**64 - 1 - 6}.manifest")
     newest.unlink()
     with og.open(half) as graph:
