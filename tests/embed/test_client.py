@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import omnigraph as og
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.embed.provider_settings import EmbeddingSettings, from_environment, from_mapping
 from omnigraph.errors import BadRequest, EmbeddingRefused, EmbeddingUnavailable
@@ -257,3 +259,19 @@ def test_a_file_names_the_variable_of_a_key_and_never_the_key() -> None:
         with pytest.raises(BadRequest, match=message) as caught:
             from_mapping(wrong, "cluster.yaml", {})
         assert KEY not in str(caught.value)
+
+
+def test_only_a_text_minds_how_the_provider_is_set_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    near = "query q($t: String) { match { $n: Note } return { $n.k } order { nearest($n.v, $t) } limit 1 }"
+    with og.init(tmp_path / "g", schema="node Note { k: String @key  v: Vector(8) }") as graph:
+        vectors_ = EmbeddingClient(EmbeddingSettings("mock")).embed(["red apple", "blue sea"], dim=8)
+        rows = [{"type": "Note", "data": {"k": k, "v": v}} for k, v in zip("ab", vectors_, strict=True)]
+        graph.load(rows, mode="append")
+        with pytest.raises(BadRequest, match="no embedding provider"):
+            graph.query(near, t="sea")
+        monkeypatch.setenv("OMNIGRAPH_EMBEDDING_PROVIDER", "magic")
+        assert len(graph.query("query q() { match { $n: Note } return { $n.k } }")) == 2
+        with pytest.raises(BadRequest, match="no embedding provider `magic`"):
+            graph.query(near, t="sea")
+        monkeypatch.setenv("OMNIGRAPH_EMBEDDING_PROVIDER", "mock")
+        assert graph.query(near, t="the blue sea").rows() == [{"n.k": "b"}]

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from omnigraph.embed.mock import MockEmbeddings
 from omnigraph.embed.provider import EmbeddingProvider
-from omnigraph.embed.provider_settings import EmbeddingSettings, from_environment
+from omnigraph.embed.provider_settings import EmbeddingSettings, from_environment, is_named
 from omnigraph.embed.unit_vectors import unit_vectors
 from omnigraph.errors import BadRequest
 
@@ -69,8 +69,17 @@ def client_for(settings: EmbeddingSettings) -> EmbeddingClient:
 
 def provider_of_the_environment() -> EmbeddingProvider | None:
     """The provider that the environment names; None when it names none."""
-    settings = from_environment()
-    return None if settings is None else client_for(settings)
+    return _NamedByTheEnvironment() if is_named() else None
+
+
+class _NamedByTheEnvironment:
+    """Looked at when a text is to be embedded: a query without one does not mind how the provider is set up."""
+
+    def embed(self, texts: Sequence[str], *, dim: int, model: str | None = None) -> list[list[float]]:
+        settings = from_environment()
+        if settings is None:
+            raise BadRequest("the environment names no embedding provider any more")
+        return client_for(settings).embed(texts, dim=dim, model=model)
 
 
 class _Mock:

@@ -45,6 +45,11 @@ class EmbeddingSettings:
             raise BadRequest("an embedding provider needs a batch of at least 1, and times above zero")
 
 
+def is_named(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether the environment names a provider, be it one that exists or not."""
+    return bool(environment.get(f"{_PREFIX}PROVIDER", "").strip())
+
+
 def from_environment(environment: Mapping[str, str] = os.environ) -> EmbeddingSettings | None:
     """The provider that the environment names; None when it names none."""
 
