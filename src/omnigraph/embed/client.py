@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from omnigraph.embed.mock import MockEmbeddings
 from omnigraph.embed.provider import EmbeddingProvider
-from omnigraph.embed.provider_settings import EmbeddingSettings, from_environment, is_named
+from omnigraph.embed.provider_settings import REMOTE_KINDS, EmbeddingSettings, from_environment, is_named
 from omnigraph.embed.unit_vectors import unit_vectors
 from omnigraph.errors import BadRequest
 
@@ -30,11 +31,16 @@ class EmbeddingClient:
         """One vector for each text. A property that names another model than the client has is refused."""
         meant = self.model_for(model)
         shown = f"the {self.settings.kind} embedding provider"
-        found: list[list[float]] = []
-        for start in range(0, len(texts), self.settings.batch):
+
+        def ask(start: int) -> list[list[float]]:
             chosen = list(texts[start : start + self.settings.batch])
-            found += unit_vectors(self._source.vectors(chosen, dim, meant), len(chosen), dim, shown)
-        return found
+            return unit_vectors(self._source.vectors(chosen, dim, meant), len(chosen), dim, shown, before=start)
+
+        starts = range(0, len(texts), self.settings.batch)
+        if len(starts) < 2 or self.settings.kind not in REMOTE_KINDS:
+            return [vector for start in starts for vector in ask(start)]
+        with ThreadPoolExecutor(min(self.settings.parallel, len(starts)), "omnigraph-embed") as pool:
+            return [vector for answer in pool.map(ask, starts) for vector in answer]
 
     def model_for(self, declared: str | None) -> str:
         """The model to ask, given what a property declares. Vectors of two models do not compare."""
@@ -67,8 +73,13 @@ def client_for(settings: EmbeddingSettings) -> EmbeddingClient:
     return EmbeddingClient(settings)
 
 
-def provider_of_the_environment() -> EmbeddingProvider | None:
-    """The provider that the environment names; None when it names none."""
+def provider_for(settings: EmbeddingSettings | None) -> EmbeddingProvider | None:
+    """The provider that makes vectors of query texts: the one of these settings, or the one that the environment names.
+
+    None when there is neither.
+    """
+    if settings is not None:
+        return client_for(settings)
     return _NamedByTheEnvironment() if is_named() else None
 
 
@@ -76,10 +87,16 @@ class _NamedByTheEnvironment:
     """Looked at when a text is to be embedded: a query without one does not mind how the provider is set up."""
 
     def embed(self, texts: Sequence[str], *, dim: int, model: str | None = None) -> list[list[float]]:
+        return self._client().embed(texts, dim=dim, model=model)
+
+    def model_for(self, declared: str | None) -> str:
+        return self._client().model_for(declared)
+
+    def _client(self) -> EmbeddingClient:
         settings = from_environment()
         if settings is None:
             raise BadRequest("the environment names no embedding provider any more")
-        return client_for(settings).embed(texts, dim=dim, model=model)
+        return client_for(settings)
 
 
 class _Mock:

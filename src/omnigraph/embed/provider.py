@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class EmbeddingProvider(Protocol):
@@ -11,4 +11,13 @@ class EmbeddingProvider(Protocol):
 
     def embed(self, texts: Sequence[str], *, dim: int, model: str | None = None) -> list[list[float]]:
         """One vector of `dim` numbers for each text, in order. `model` None: the provider's default."""
+        ...
+
+
+@runtime_checkable
+class NamesItsModel(Protocol):
+    """A provider that says which model it would ask."""
+
+    def model_for(self, declared: str | None) -> str:
+        """The model to ask, given what a property declares."""
         ...

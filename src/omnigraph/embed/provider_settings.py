@@ -14,7 +14,8 @@ from typing import Any, Final
 from omnigraph.config import parse_duration
 from omnigraph.errors import BadRequest
 
-KINDS: Final = ("openai-compatible", "gemini", "local", "mock")
+REMOTE_KINDS: Final = ("openai-compatible", "gemini")
+KINDS: Final = (*REMOTE_KINDS, "local", "mock")
 _PREFIX: Final = "OMNIGRAPH_EMBEDDING_"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -31,16 +32,20 @@ class EmbeddingSettings:
     timeout: float = 20.0
     batch: int = 64
     calls_per_second: float | None = None
+    parallel: int = 4
+    on_write: bool = True
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise BadRequest(f"there is no embedding provider `{self.kind}`; there are {', '.join(KINDS)}")
         if self.kind == "openai-compatible" and not self.base_url:
             raise BadRequest("the openai-compatible embedding provider needs a base_url")
-        if self.kind in ("openai-compatible", "gemini") and not self.model:
+        if self.kind in REMOTE_KINDS and not self.model:
             raise BadRequest(f"the {self.kind} embedding provider needs a model")
         if self.kind == "gemini" and not self.api_key:
             raise BadRequest("the gemini embedding provider needs an api_key")
+        if self.parallel < 1:
+            raise BadRequest("an embedding provider needs at least one request at a time (parallel)")
         if self.batch < 1 or self.deadline <= 0 or self.timeout <= 0:
             raise BadRequest("an embedding provider needs a batch of at least 1, and times above zero")
 
@@ -67,6 +72,8 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> EmbeddingSe
         ("timeout", parse_duration),
         ("batch", int),
         ("calls_per_second", float),
+        ("parallel", int),
+        ("on_write", _switch),
     ):
         text = given(name)
         if text:
@@ -75,6 +82,12 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> EmbeddingSe
             except ValueError as error:
                 raise BadRequest(f"{_PREFIX}{name.upper()}: {error}") from None
     return EmbeddingSettings(**values)
+
+
+def _switch(text: str) -> bool:
+    if text.lower() not in ("on", "off"):
+        raise ValueError(f"`{text}` is not one of on, off")
+    return text.lower() == "on"
 
 
 def from_mapping(
