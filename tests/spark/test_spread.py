@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from omnigraph.errors import SparkJobFailed
-from omnigraph.spark.spread import spread
+from omnigraph.errors import BadRequest, SparkJobFailed
+from omnigraph.spark.spread import placed, spread, told_in_our_words
 from omnigraph.storage.layout.compaction import CompactionOptions, commit_compaction, plan_compaction, staged_compaction
 from omnigraph.storage.layout.indexes import IndexKind, index_state, plan_index, stage_index_segments
 from omnigraph.storage.reading.filters import eq
@@ -43,6 +43,18 @@ def test_a_failure_is_told_in_our_words(spark: Any) -> None:
 
     with pytest.raises(SparkJobFailed, match="ValueError: the disk is made of cheese"):
         spread(spark, fails, [1])
+
+
+def test_a_failure_says_which_step_and_which_part_of_the_input(spark: Any) -> None:
+    def fails(number: int) -> None:
+        with placed(f"people.jsonl, part {number}"):
+            raise OSError(28, "No space left\non device")
+
+    said = r"failed while writing: people\.jsonl, part 3: OSError: \[Errno 28\] No space left on device\. Nothing was"
+    with pytest.raises(SparkJobFailed, match=said), told_in_our_words("writing"):
+        spark.sparkContext.parallelize([3], 1).map(fails).collect()
+    with pytest.raises(BadRequest, match="as it was"), placed("somewhere"):
+        raise BadRequest("as it was")
 
 
 @pytest.fixture
@@ -83,3 +95,11 @@ def test_index_segments_are_built_on_executors(spark: Any, scattered: tuple[Tabl
 
 def test_tasks_run_in_other_processes(spark: Any) -> None:
     assert os.getpid() not in spread(spark, lambda _: os.getpid(), [0, 1])
+
+
+def test_a_full_scratch_directory_of_the_driver_is_told_too() -> None:
+    said = r"failed while writing: .*No space left on device\. Nothing was published.*spark\.local\.dir"
+    with pytest.raises(SparkJobFailed, match=said), told_in_our_words("writing"):
+        raise OSError(28, "No space left on device")
+    with pytest.raises(FileNotFoundError), told_in_our_words("writing"):
+        raise FileNotFoundError("people.jsonl")

@@ -52,11 +52,16 @@ class Cluster:
         self.answer = answer
         self.asked = 0
 
+    def getConf(self) -> dict[str, str]:
+        return {"spark.pyspark.python": "/opt/named/python"}
+
     def parallelize(self, values: list[int], parts: int) -> Cluster:
         return self
 
     def map(self, work: Any) -> Cluster:
-        assert work(0)[0] == sys.executable
+        executable, _, missing = work(0)
+        assert executable == sys.executable
+        assert not missing, "this process has all that tasks import"
         return self
 
     def collect(self) -> list[Any]:
@@ -67,22 +72,54 @@ class Cluster:
 
 
 def test_workers_of_a_cluster_without_omnigraph_are_named_with_the_setting() -> None:
-    cluster = Cluster(("/usr/bin/python3", "3.9.1", False))
+    cluster = Cluster(("/usr/bin/python3", "3.9.1", ["omnigraph", "lance"]))
     with pytest.raises(SparkUnavailable) as refused:
         settle_worker_python(cluster)
-    for part in ("/usr/bin/python3", "3.9.1", "spark.pyspark.python", "PYSPARK_PYTHON", sys.executable):
+    lacks = "has no module named omnigraph, lance"
+    for part in ("/usr/bin/python3", "3.9.1", lacks, "spark.pyspark.python", "PYSPARK_PYTHON", sys.executable):
         assert part in refused.value.message
 
 
-def test_workers_with_another_version_of_python_are_named_too() -> None:
-    with pytest.raises(SparkUnavailable, match=r"PYSPARK_PYTHON"):
-        settle_worker_python(Cluster(RuntimeError("x\n[PYTHON_VERSION_MISMATCH] 3.9 and 3.11")))
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        ("x\n[PYTHON_VERSION_MISMATCH] 3.9 and 3.11.", "3.9 and 3.11"),
+        (
+            "Error from python worker:\n  /opt/bare/bin/python: Error while finding module specification for "
+            "'omnigraph.spark.session.worker_daemon' (ModuleNotFoundError: No module named 'omnigraph')",
+            "run /opt/bare/bin/python, which has no module named omnigraph",
+        ),
+        (
+            "EOFException occurred while reading the port number from pyspark.daemon's stdout",
+            "python`, and that ends at once",
+        ),
+        ('java.io.IOException: Cannot run program "pyth0n": error=2', "told to run `pyth0n`, and have no such program"),
+        (
+            'Cannot run program "./e/bin/python"\nCaused by: java.io.IOException: error=13, Permission denied',
+            "told to run `./e/bin/python`, and may not: it is no program there. An environment that travels as an "
+            "archive must be a .tar.gz",
+        ),
+    ],
+)
+def test_a_worker_that_does_not_start_says_which_python_and_which_setting(
+    failure: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    with pytest.raises(SparkUnavailable) as refused:
+        settle_worker_python(Cluster(RuntimeError(failure)))
+    for part in (told, "PYSPARK_PYTHON", "spark.pyspark.python", sys.executable):
+        assert part in refused.value.message
+
+
+def test_another_failure_of_the_cluster_stays_what_it_is() -> None:
     with pytest.raises(RuntimeError, match="something else"):
         settle_worker_python(Cluster(RuntimeError("something else")))
 
 
-def test_workers_are_asked_once() -> None:
-    cluster = Cluster(("/opt/python", "3.11.7", True))
+def test_workers_are_asked_once_with_the_python_that_the_setting_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    cluster = Cluster(("/opt/named/python", "3.11.7", []))
     settle_worker_python(cluster)
     settle_worker_python(cluster)
     assert cluster.asked == 1
+    assert cluster.pythonExec == "/opt/named/python"

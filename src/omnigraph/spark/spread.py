@@ -5,16 +5,26 @@ Whatever a task returns is taken from the attempt that won; what other attempts 
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from omnigraph.errors import BadRequest, NotFound, OmniGraphError, ResourceLimit, SparkJobFailed
+from omnigraph.errors import (
+    BadRequest,
+    EmbeddingRefused,
+    EmbeddingUnavailable,
+    NotFound,
+    OmniGraphError,
+    ResourceLimit,
+    SparkJobFailed,
+)
 from omnigraph.spark.session.worker_daemon import settle_worker
 
 if TYPE_CHECKING:
@@ -23,11 +33,21 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
-_MISTAKES = {kind.__name__: kind for kind in (BadRequest, NotFound, ResourceLimit)}
+_MISTAKES: dict[str, type[OmniGraphError]] = {
+    kind.__name__: kind for kind in (BadRequest, NotFound, ResourceLimit, EmbeddingRefused, EmbeddingUnavailable)
+}
 _MISTAKE = re.compile(rf"omnigraph\.errors\.(?:\w+\.)*(?P<kind>{'|'.join(_MISTAKES)}): (?P<message>.+)")
 _DETAILS = " \N{SYMBOL FOR UNIT SEPARATOR} "
 """Between the message of a mistake and its details, on the way from a task to the driver."""
 _ANSWERS = "position bigint, answer binary"
+_MOST_TOLD = 500
+_SHORT_OF_MEMORY = (
+    "Python worker exited unexpectedly",
+    "ExecutorLostFailure",
+    "OutOfMemoryError",
+    "MemoryError",
+    "exit code 137",
+)
 
 
 def spread(session: SparkSession, function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
@@ -77,21 +97,39 @@ def with_details(task: Callable[..., Answer]) -> Callable[..., Answer]:
     return run
 
 
+@contextmanager
+def placed(place: str) -> Iterator[None]:
+    """In a task: a failure that is no mistake of the caller says what the task was about."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ in _MISTAKES or isinstance(error, SparkJobFailed):
+            raise
+        told = " ".join(str(error).split())[:_MOST_TOLD]
+        raise SparkJobFailed(f"{place}: {type(error).__name__}: {told}") from error
+
+
 class told_in_our_words:  # noqa: N801 - reads as a statement: `with told_in_our_words():`
     """Turns the failure of a Spark job into the caller's mistake that a task found, or else into `SparkJobFailed` with
-    the reason that the task gave."""
+    the reason that the task gave. `doing` names the step."""
+
+    def __init__(self, doing: str = "") -> None:
+        self._while = f" while {doing}" if doing else ""
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is None or not type(error).__module__.startswith(("pyspark.", "py4j.")):
+        # PySpark writes to the scratch directory of the driver, too, and lets the system tell that it is full.
+        is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        if error is None or not (is_full or type(error).__module__.startswith(("pyspark.", "py4j."))):
             return
         mistake = mistake_of(error)
         if mistake is not None:
             raise mistake from error
         raise SparkJobFailed(
-            f"A Spark job failed: {reason_of(error)}. Nothing was published; what it wrote is removed."
+            f"A Spark job failed{self._while}: {reason_of(error)}. Nothing was published; what it wrote is removed."
+            f"{_advice(str(error))}"
         ) from error
 
 
@@ -105,11 +143,28 @@ def mistake_of(error: BaseException) -> OmniGraphError | None:
     return None
 
 
+def _advice(told: str) -> str:
+    """What to turn, when the reason is one that the settings of the session decide about."""
+    if any(sign in told for sign in _SHORT_OF_MEMORY):
+        return (
+            " A worker or an executor that goes without a word is mostly killed by the system because memory is short: "
+            "give executors more beside their heap (spark.executor.memoryOverhead), or fewer tasks at once "
+            "(spark.executor.cores; on one machine a master such as local[2])."
+        )
+    if "No space left on device" in told:
+        return (
+            " Free some space where the graph is stored, or, if it is the scratch directory of the executors, let "
+            "spark.local.dir name a larger disk."
+        )
+    return ""
+
+
 def reason_of(error: BaseException) -> str:
     """The line that says what went wrong in the task, without the layers around it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     for marker in ("OmniGraphError", "omnigraph.errors.", "Error:", "Exception:"):
         told = [line for line in lines if marker in line and not line.startswith(("at ", "File "))]
         if told:
-            return told[-1].removeprefix("org.apache.spark.api.python.PythonException: ").rstrip(".")
+            reason = told[-1].removeprefix("org.apache.spark.api.python.PythonException: ")
+            return reason.removeprefix("omnigraph.errors.SparkJobFailed: ").rstrip(".")
     return lines[0].rstrip(".") if lines else type(error).__name__

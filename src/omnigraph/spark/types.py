@@ -79,7 +79,8 @@ _SPARK_NAMES = {
     Scalar.F32: "float",
     Scalar.F64: "double",
     Scalar.DATE: "date",
-    Scalar.DATETIME: "timestamp",
+    # `timestamp` alone is what the session says it is: with or without a zone.
+    Scalar.DATETIME: "timestamp_ltz",
 }
 
 

@@ -1,4 +1,4 @@
-"""Back-fill, embedding and the way back of an analysis: one commit on a branch, nothing else touched."""
+"""Back-fill and the way back of an analysis: one commit on a branch, nothing else touched."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from omnigraph.embed.mock import MockEmbeddings
 from omnigraph.errors import BadRequest
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, create_store
@@ -23,7 +22,6 @@ node Person {
     bio: String?
     length: I32?
     rank: F64?
-    vector: Vector(4)? @embed("bio", model="tiny")
 }
 edge Knows: Person -> Person { weight: F64? }
 """
@@ -70,18 +68,6 @@ def test_a_key_and_an_unknown_property_are_refused(spark: Any, store: GraphStore
         backfill(spark, store, "Person", "slug", lengths, inputs=["bio"])
     with pytest.raises(BadRequest, match="no property `lenght`"):
         backfill(spark, store, "Person", "lenght", lengths, inputs=["bio"])
-
-
-def test_texts_are_embedded_where_the_vector_is_missing(spark: Any, store: GraphStore) -> None:
-    from omnigraph.spark.jobs.backfill import embed
-
-    embed(spark, store, "Person", "vector", MockEmbeddings, calls_per_second=1000)
-    found = rows(store, "bio", "vector")
-    assert found[0]["vector"] is None
-    expected = MockEmbeddings().embed(["xx"], dim=4, model="tiny")[0]
-    assert found[2]["vector"] == pytest.approx(expected, abs=1e-6)
-    with pytest.raises(BadRequest, match="not declared with @embed"):
-        embed(spark, store, "Person", "rank", MockEmbeddings)
 
 
 def test_an_analysis_goes_back_as_a_property_on_a_branch(spark: Any, store: GraphStore) -> None:

@@ -180,7 +180,7 @@ def test_a_load_whose_tasks_always_fail_leaves_nothing(spark: Any, store: GraphS
     head = store.snapshot().head
     with (
         worker_environment(spark, OMNIGRAPH_FAILPOINTS="spark.load.written=raise"),
-        pytest.raises(SparkJobFailed, match="FailpointError"),
+        pytest.raises(SparkJobFailed, match=r"while decoding, checking and writing: .*a\.jsonl: FailpointError: "),
     ):
         load(spark, store, write_people(tmp_path / "a.jsonl"), mode="append")
     assert store.snapshot().head == head

@@ -18,6 +18,7 @@ def test_what_is_asked_for_is_taken() -> None:
     assert choose_engine("spark") == "spark"
     with override(engine="spark"):
         assert choose_engine() == "spark"
+        assert choose_engine("auto") == "spark", "what a call leaves open is for the process to say"
         assert choose_engine("local") == "local"
 
 

@@ -44,13 +44,16 @@ def test_importing_the_package_imports_no_pyspark() -> None:
 def test_spark_connect_is_refused_with_a_clear_message() -> None:
     ran = run_python(
         """
-        import sys
+        import importlib.util, sys
         from omnigraph.errors import SparkUnavailable
         from omnigraph.spark.session.session import spark_session
         try:
             spark_session("sc://somewhere:15002")
         except SparkUnavailable as error:
             assert "Spark Connect" in error.message and "local[*]" in error.message
+            for needed in ("job groups", "accumulators", "status tracker"):
+                assert needed in error.message
+            assert ("it lacks grpcio, " in error.message) == (importlib.util.find_spec("grpc") is None), error.message
             assert "pyspark" not in sys.modules
             sys.exit(7)
         """
@@ -272,7 +275,7 @@ def test_log_lines_come_now_and_then_and_at_the_end(caplog: pytest.LogCaptureFix
         report(look)
         assert caplog.messages == []
         report(Progress("load", "decode", 20, 2_500_000, 4, 4, 2.0, finished=True))
-    assert caplog.messages == ["load: done in 2.0 s, 20 records, 2.5 MB, 10 records/s, tasks 4/4"]
+    assert caplog.messages == ["load: done in 2.0 s, 20 records, 2.5 MB, 10 records/s, 1.2 MB/s, tasks 4/4"]
 
 
 def test_unavailable_is_told_apart_from_a_bad_request() -> None:

@@ -72,7 +72,7 @@ def test_a_load_shows_its_progress_and_ctrl_c_ends_it_with_nothing_published(tmp
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C means something
     )
     os.close(other_end)
-    shown = read_until(terminal, b" records ", 120)
+    shown = read_until(terminal, b" records ", 300)
     shown += read_until(terminal, b"tasks ", 10)
     pressed = time.monotonic()
     os.write(terminal, b"\x03")

@@ -87,12 +87,12 @@ def test_every_type_comes_through_and_goes_back(spark: Any, stored: Any) -> None
 
 
 def reader_of(stored: Any, rows_per_partition: int) -> Any:
-    from omnigraph.spark.source.datasource import Reader
+    from omnigraph.spark.source.readers import FilteringReader
 
     root, tables, version = stored
     plan = scan_plan(version, tables.schema(version), tables.fragments(version))
     assert plan_from_text(plan.to_text()) == plan
-    return Reader(root, plan, ("id",), rows_per_partition)
+    return FilteringReader(root, plan, ("id",), rows_per_partition)
 
 
 def ids_read(reader: Any, partitions: list[Any]) -> list[str]:

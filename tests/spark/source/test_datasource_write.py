@@ -112,3 +112,18 @@ def test_a_frame_is_read_at_a_branch_a_commit_or_a_version(spark: Any, store: Gr
     assert read(spark, store, "Person", branch="side").where("slug = 'aside'").count() == 1
     with pytest.raises(Exception, match="no type `Persn`; did you mean `Person`"):
         read(spark, store, "Persn")
+
+
+def test_many_keys_are_checked_across_tasks_and_leave_nothing_behind(spark: Any, store: GraphStore) -> None:
+    people = spark.range(8000).selectExpr("concat('someone-with-a-long-name-', id) as slug").repartition(2)
+    write(people, store, "Person")
+    assert list(store.objects.list(MARKS)) == []
+    edges = people.selectExpr("slug as src", "concat('someone-with-a-long-name-', hash(slug) % 8000) as dst")
+    with pytest.raises(Exception, match=r"missing_endpoint"):
+        write(edges, store, "Knows")
+    twice = people.union(people.limit(1)).selectExpr("slug as src", "'p1' as dst")
+    with pytest.raises(Exception, match=r"unique"):
+        write(twice, store, "Knows")
+    assert list(store.objects.list(MARKS)) == []
+    assert store.snapshot().pin("node:Person").row_count == 8005
+    assert verify(store).ok

@@ -1,4 +1,4 @@
-"""Fill a property of many rows by a function of their other columns, and embed texts: one commit on a branch.
+"""Fill a property of many rows by a function of their other columns: one commit on a branch.
 
 Rows are read through the data source, computed in the tasks, and written back by a merging load, which touches nothing
 but the named property and keeps the rows' stable ids.
@@ -6,18 +6,15 @@ but the named property and keeps the rows' stable ids.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from omnigraph.embed.provider import EmbeddingProvider
 from omnigraph.errors import BadRequest
 from omnigraph.ledger.snapshots import find_type
 from omnigraph.ledger.values import MAIN
 from omnigraph.schema.catalog import EdgeType, GraphType, Property
-from omnigraph.schema.types import VectorType
 from omnigraph.spark.load.load import load
 from omnigraph.spark.types import spark_type_name, to_travelling, travelling_type
 from omnigraph.write.progress import ProgressCallback
@@ -30,8 +27,6 @@ if TYPE_CHECKING:
 
 Compute = Callable[[pa.Table], pa.Array]
 """The property's values for a table of the input columns, one for each row. It runs in the tasks, so it pickles."""
-
-TEXTS_PER_CALL = 128
 
 
 def backfill(
@@ -72,61 +67,6 @@ def backfill(
         store,
         frame.mapInArrow(task, schema),
         graph_type.table_key,
-        branch=branch,
-        from_=from_,
-        actor=actor,
-        progress=progress,
-    )
-
-
-def embed(
-    session: SparkSession,
-    store: GraphStore,
-    type: str,
-    property: str,
-    make_provider: Callable[[], EmbeddingProvider],
-    *,
-    calls_per_second: float | None = None,
-    only_missing: bool = True,
-    branch: str = MAIN,
-    from_: str | None = None,
-    actor: str | None = None,
-    progress: ProgressCallback | bool | None = None,
-) -> LoadResult:
-    """Fill a vector property that is declared `@embed("text")` from its text, in batches.
-
-    `make_provider` runs once in each task: a provider with its credentials is never pickled. `calls_per_second` is
-    the provider's limit for all tasks together.
-    """
-    _, target = _property(store, from_ or branch, type, property)
-    if target.embed is None or not isinstance(target.type, VectorType):
-        raise BadRequest(f"`{property}` of {type} is not declared with @embed(…), so there is no text to embed.")
-    dim, model, text = target.type.dim, target.embed.model, target.embed.source
-    slots = max(1, int(session.sparkContext.defaultParallelism))
-    pause = slots / calls_per_second if calls_per_second else 0.0
-
-    def compute(rows: pa.Table) -> pa.Array:
-        provider = make_provider()
-        texts = rows[text].to_pylist()
-        present = [position for position, value in enumerate(texts) if value is not None]
-        vectors: list[list[float] | None] = [None] * len(texts)
-        for start in range(0, len(present), TEXTS_PER_CALL):
-            chosen = present[start : start + TEXTS_PER_CALL]
-            began = time.monotonic()
-            made = provider.embed([texts[position] for position in chosen], dim=dim, model=model)
-            for position, vector in zip(chosen, made, strict=True):
-                vectors[position] = vector
-            time.sleep(max(0.0, pause - (time.monotonic() - began)))
-        return pa.array(vectors, pa.list_(pa.float32()))
-
-    return backfill(
-        session,
-        store,
-        type,
-        property,
-        compute,
-        inputs=[text],
-        only_missing=only_missing,
         branch=branch,
         from_=from_,
         actor=actor,

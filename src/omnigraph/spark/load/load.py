@@ -11,6 +11,7 @@ import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,14 @@ from omnigraph.errors import OmniGraphError
 from omnigraph.ledger.commit.attempts import WRITER_LEASE_PREFIX, WriteSession
 from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
 from omnigraph.ledger.commit.staging_marks import any_marked
-from omnigraph.ledger.values import MAIN, Snapshot, WriterKind
+from omnigraph.ledger.values import MAIN, Snapshot, StreamBatch, WriterKind
 from omnigraph.spark.load.load_input import LoadInput, open_load_input
 from omnigraph.spark.load.load_messages import MESSAGE_SCHEMA, Kind, LoadContext, Message, pack, unpack
 from omnigraph.spark.load.load_tasks import TaskReport
+from omnigraph.spark.session.job_metrics import metrics_of
 from omnigraph.spark.session.progress import Job, run_job
 from omnigraph.spark.spread import spread, told_in_our_words
+from omnigraph.spark.task_vectors import vectors_for_tasks
 from omnigraph.storage.clearing.attempt_files import recent_files, remove_files, unreferenced
 from omnigraph.storage.staging.distributed import WriteTarget, delete_rows
 from omnigraph.storage.values import StagedWrite, TableVersion
@@ -73,6 +76,7 @@ def load(
     actor: str | None = None,
     if_commit: str | None = None,
     progress: ProgressCallback | bool | None = None,
+    batch: StreamBatch | None = None,
 ) -> LoadResult:
     """Load `data` into a branch on Spark, as one commit.
 
@@ -84,12 +88,13 @@ def load(
     options = InputOptions(type, src, dst, columns)
     with LoadBranch(store, branch, from_, actor) as target, ExitStack() as stack:
         given = open_load_input(session, data, options, stack)
-        with run_job(session, "load", progress) as job:
+        with run_job(session, "load", progress, place=f"{branch} of {store.uri}") as job:
 
             def prepare(snapshot: Snapshot, write: WriteSession, counts: dict[str, int]) -> WriteIntent | None:
                 return _Load(session, store, given, chosen, options, job, snapshot, write).prepare(counts)
 
-            return commit_load(store, target, chosen, prepare, if_commit=if_commit, engine="spark")
+            result = commit_load(store, target, chosen, prepare, if_commit=if_commit, engine="spark", batch=batch)
+            return replace(result, metrics=metrics_of(job))
 
 
 class _Load:
@@ -168,6 +173,7 @@ class _Load:
                 self._mode.value,
                 buckets,
                 self._options,
+                vectors_for_tasks(self._session, self._store, self._catalog),
             )
             reports = self._run(context, whole)
             cut = self._given.cut_files(outcome for report in reports for outcome in report.outcomes)
@@ -180,11 +186,11 @@ class _Load:
 
     def _run(self, context: LoadContext, whole: frozenset[str]) -> list[TaskReport]:
         self._job.step("decoding, checking and writing")
-        frame = self._given.messages(self._session, context, whole, self._job)
-        if self._mode is LoadMode.MERGE:
-            frame = _per_bucket(frame, context, "merge")
-        frame = _per_bucket(frame, context, "check")
-        with told_in_our_words():
+        with told_in_our_words(self._job.current_step):
+            frame = self._given.messages(self._session, context, whole, self._job)
+            if self._mode is LoadMode.MERGE:
+                frame = _per_bucket(frame, context, "merge")
+            frame = _per_bucket(frame, context, "check")
             return [pickle.loads(bytes(row.payload)) for row in frame.select("payload").collect()]
 
     def _replace_by_nothing(self, reports: list[TaskReport], violations: ViolationCollector) -> None:

@@ -13,7 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.schema.catalog import Cardinality, EdgeType
-from omnigraph.spark.load.load_messages import Kind, LoadContext, Message, bucket_of, from_bytes, report
+from omnigraph.spark.load.load_messages import (
+    Kind,
+    LoadContext,
+    Message,
+    bucket_of,
+    from_bytes,
+    keys_from_bytes,
+    report,
+)
 from omnigraph.spark.load.load_tasks import TaskReport, TaskStore
 from omnigraph.spark.worker_tables import worker_tables
 from omnigraph.write.committed import CommittedRows
@@ -26,7 +34,13 @@ from omnigraph.write.validate.graph_rules import (
     check_existing_ids,
     check_unique,
 )
-from omnigraph.write.validate.key_changes import TableChange, no_ids, one_array
+from omnigraph.write.validate.key_changes import TableChange, distinct, no_ids, one_array
+
+MOST_IDS = 1_000_000
+"""Committed ids of one bucket that are held at once; of more, only those that are asked for are looked up."""
+
+_FEW_TIMES = 4
+_ROWS_TOGETHER = 250_000
 
 
 def check_bucket(context: LoadContext, bucket: int, messages: Iterable[Message]) -> Iterator[Message]:
@@ -95,17 +109,16 @@ class _Check:
     ) -> TableChange:
         """The change of a table as far as one rule looks at it. Old states of updated rows count as gone."""
         parts = sorted(self._found.get((kind, subject), []), key=lambda part: part[0])
-        tables = [from_bytes(payload) for _, payload in parts]
-        keys = pa.concat_tables(tables).unify_dictionaries() if tables else self._no_keys(table_key, columns)
+        schema = self._columns(table_key, columns)
+        tables = [keys_from_bytes(payload, schema) for _, payload in parts]
+        keys = pa.concat_tables(tables).unify_dictionaries() if tables else schema.empty_table()
         gone = self._updated(table_key, leaving) if kind is not Kind.IDS else no_ids()
         return TableChange(keys, deleted=gone, replaces_all=self._replaces, known_new=True)
 
-    def _no_keys(self, table_key: str, columns: Sequence[str]) -> pa.Table:
+    def _columns(self, table_key: str, columns: Sequence[str]) -> pa.Schema:
         type_ = self._context.catalog.table(table_key)
         assert type_ is not None
-        schema = key_schema(type_)
-        names = [name for name in schema.names if name in columns or name.startswith("__")]
-        return schema.empty_table().select(names)
+        return pa.schema([field for field in key_schema(type_) if field.name in columns or field.name.startswith("__")])
 
     def _updated(self, table_key: str, leaving: str | None) -> pa.Array:
         parts = self._found.get((Kind.UPDATED, table_key))
@@ -127,6 +140,41 @@ class BucketOfCommitted(CommittedRows):
         super().__init__(store, context.snapshot)
         self._buckets = context.buckets
         self._bucket = bucket
+        self._ids: dict[str, pa.Array] = {}
+
+    def unknown_ids(self, table_key: str, ids: pa.ChunkedArray | pa.Array) -> pa.Array:
+        """Of these ids those that no row has, each once.
+
+        When there are about as many of them as rows, the ids of the bucket are read as they are, once for both ends of
+        an edge: that is cheaper than to look for each.
+        """
+        rows = self.count(table_key)
+        if len(ids) * self._buckets * _FEW_TIMES < rows or rows > self._buckets * MOST_IDS:
+            return super().unknown_ids(table_key, ids)
+        unknown = pc.invert(pc.is_in(ids, value_set=self._ids_of(table_key)))
+        return distinct(ids.filter(unknown)) if pc.any(unknown).as_py() else no_ids()
+
+    def _ids_of(self, table_key: str) -> pa.Array:
+        if table_key not in self._ids:
+            self._ids[table_key] = pa.concat_arrays([no_ids(), *self._ids_here(table_key)])
+        return self._ids[table_key]
+
+    def _ids_here(self, table_key: str) -> Iterator[pa.Array]:
+        """The ids of the bucket, in pieces that are worth the call that tells whose they are."""
+        waiting: list[pa.Table] = []
+        for rows in CommittedRows.scan(self, table_key, ["id"]):
+            waiting.append(rows)
+            if sum(part.num_rows for part in waiting) >= _ROWS_TOGETHER:
+                yield self._of_bucket(waiting)
+                waiting = []
+        if waiting:
+            yield self._of_bucket(waiting)
+
+    def _of_bucket(self, parts: list[pa.Table]) -> pa.Array:
+        ids = one_array(pa.concat_tables(parts)["id"])
+        if self._buckets == 1:
+            return ids
+        return ids.filter(pa.array(bucket_of(pa.chunked_array([ids]), self._buckets) == self._bucket))
 
     def scan(self, table_key: str, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The rows of this bucket, by the last of the columns (the end that is looked at)."""

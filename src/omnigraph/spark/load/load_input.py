@@ -8,16 +8,15 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.errors import Violation
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.spark.load.load_messages import MESSAGE_SCHEMA, LoadContext, pack
-from omnigraph.spark.load.load_splits import Split, SplitOutcome, plan_splits
-from omnigraph.spark.spread import one_partition_each
+from omnigraph.spark.load.load_splits import COLUMNAR, Split, SplitOutcome, groups_of, plan_splits, weight_of
+from omnigraph.spark.spread import one_partition_each, placed
 from omnigraph.write.decode.files import InputFile, kept_file, named_files
 from omnigraph.write.decode.frames import decode_frames
-from omnigraph.write.decode.inputs import InputOptions, column_mapping, find_graph_type, open_input
+from omnigraph.write.decode.inputs import ROWS_PER_BATCH, InputOptions, column_mapping, find_graph_type, open_input
 from omnigraph.write.load.input_size import input_bytes
 from omnigraph.write.rows.rows import Rows
 from omnigraph.write.validate.collector import Place, ViolationCollector
@@ -37,8 +36,7 @@ _SPLIT_MARK = "\x00split "
 def open_load_input(session: SparkSession, data: Any, options: InputOptions, stack: ExitStack) -> LoadInput:
     """The input of a load, whatever it is."""
     if type(data).__module__.startswith("pyspark.") and hasattr(data, "mapInArrow"):
-        partitions = int(session.conf.get("spark.sql.shuffle.partitions", "8") or 8)
-        return FrameInput(data, options, partitions if _is_large(_frame_bytes(data)) else 1)
+        return FrameInput(data, options, _frame_buckets(session, data))
     files = named_files(data)
     if files is not None:
         return FilesInput([kept_file(file, stack) for file in files], options, _cores(session))
@@ -77,7 +75,7 @@ class FilesInput(LoadInput):
     """Files that tasks read themselves."""
 
     def __init__(self, files: list[InputFile], options: InputOptions, cores: int) -> None:
-        weight = sum(file.size * _inflation(file) for file in files)
+        weight = sum(map(weight_of, files))
         super().__init__(options, max(cores, -(-weight // BUCKET_BYTES)) if _is_large(weight) else 1)
         self._files = files
         self._cores = cores
@@ -86,9 +84,10 @@ class FilesInput(LoadInput):
         self._rank = {name: rank for rank, name in enumerate(sorted({file.name for file in files}))}
 
     def messages(self, session: SparkSession, context: LoadContext, whole: frozenset[str], job: Job) -> DataFrame:
-        """One task for each split."""
+        """One task for each split, or for a few of them when they are small."""
         self._splits = plan_splits(self._files, self._cores, whole)
-        work = [pickle.dumps((split, self._source(split))) for split in self._splits]
+        groups = groups_of(self._splits, self._cores)
+        work = [pickle.dumps([(split, self._source(split)) for split in group]) for group in groups]
         frame = one_partition_each(session, work)
         records, size = job.records, job.bytes
 
@@ -97,9 +96,11 @@ class FilesInput(LoadInput):
 
             for batch in batches:
                 for payload in batch.column("payload").to_pylist():
-                    split, source = pickle.loads(payload)
-                    yield from pack(split_messages(context, split, source, records.add))
-                    size.add(split.bytes)
+                    group = pickle.loads(payload)
+                    first, others = group[0][0], len(group) - 1
+                    with placed(f"{first} and {others} more files" if others else str(first)):
+                        yield from pack(split_messages(context, group, records.add))
+                    size.add(sum(split.bytes for split, _ in group))
 
         return frame.mapInArrow(task, MESSAGE_SCHEMA)
 
@@ -153,10 +154,9 @@ class FrameInput(LoadInput):
 
             number = TaskContext.get().partitionId()
             done = TaskReport()
-            pieces = decode_frames(
-                mapping, (as_stored(batch) for batch in batches), f"<frame, partition {number}>", done.violations
-            )
-            yield from pack(stage_messages(context, pieces, done, number, records.add))
+            pieces = decode_frames(mapping, stored_batches(batches), f"<frame, partition {number}>", done.violations)
+            with placed(f"partition {number} of the frame"):
+                yield from pack(stage_messages(context, pieces, done, number, records.add))
 
         return self._frame.mapInArrow(task, MESSAGE_SCHEMA)
 
@@ -188,15 +188,34 @@ class RowsInput(LoadInput):
         return frame.mapInArrow(task, MESSAGE_SCHEMA)
 
 
+def stored_batches(batches: Iterable[pa.RecordBatch], rows: int = ROWS_PER_BATCH) -> Iterator[pa.RecordBatch]:
+    """What Spark hands over, in batches of some size: its own have 10,000 rows, and each costs as much as its rows."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(part.num_rows for part in waiting) >= rows:
+            yield as_stored(pa.concat_batches(waiting))
+            waiting = []
+    if waiting:
+        yield as_stored(pa.concat_batches(waiting))
+
+
 def as_stored(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Spark has no unsigned 64-bit integers and hands them over as decimals: make them whole numbers again."""
-    arrays = []
-    for column in batch.columns:
-        whole = pa.types.is_decimal(column.type) and column.type.scale == 0
-        if whole and not pc.any(pc.less(column, pa.scalar(0, column.type))).as_py():
-            column = column.cast(pa.uint64())
-        arrays.append(column)
+    arrays = [_whole_numbers(column) for column in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _whole_numbers(column: pa.Array) -> pa.Array:
+    """A column of decimals without a fraction, or of lists of them, as integers; where one does not fit, as it is."""
+    is_list = pa.types.is_list(column.type)
+    given = column.type.value_type if is_list else column.type
+    if not pa.types.is_decimal(given) or given.scale != 0:
+        return column
+    try:
+        return column.cast(pa.list_(pa.uint64()) if is_list else pa.uint64())
+    except pa.ArrowInvalid:
+        return column
 
 
 def _is_large(size: int) -> bool:
@@ -204,14 +223,14 @@ def _is_large(size: int) -> bool:
     return size > BUCKET_BYTES // 8
 
 
-def _frame_bytes(frame: DataFrame) -> int:
-    """What Spark thinks a frame will have at most; very much when it does not know."""
-    return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
-
-
-def _inflation(file: InputFile) -> int:
-    """How many bytes of JSON lines a byte of this file is worth."""
-    return 4 if file.name.endswith((".gz", ".zst", ".parquet")) else 1
+def _frame_buckets(session: SparkSession, frame: DataFrame) -> int:
+    """In how many parts to check the keys of a frame: by what Spark thinks it has at most, which is very much when it
+    does not know."""
+    size = int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())) * COLUMNAR
+    if not _is_large(size):
+        return 1
+    most = max(int(session.conf.get("spark.sql.shuffle.partitions", "8") or 8), _cores(session))
+    return min(max(_cores(session), -(-size // BUCKET_BYTES)), most)
 
 
 def _cores(session: SparkSession) -> int:

@@ -6,7 +6,8 @@ pretty-printed values are one piece each, since where a record begins is not kno
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,6 +38,9 @@ from omnigraph.write.validate.collector import ViolationCollector
 SMALLEST_SPLIT = 8 << 20
 LARGEST_SPLIT = 256 << 20
 BLOCK_BYTES = 8 << 20
+COLUMNAR = 4
+"""How many bytes of JSON lines a byte of a compressed file or of columns is worth."""
+
 _HEAD = 1 << 16
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
@@ -63,6 +67,11 @@ class Split:
             return 0
         return (self.file.size if self.end is None else self.end) - self.start
 
+    def __str__(self) -> str:
+        if self.row_groups is not None:
+            return f"{self.file.name}, from record {self.first_record}"
+        return self.file.name if self.end is None else f"{self.file.name}, bytes {self.start} to {self.end}"
+
     @property
     def is_part(self) -> bool:
         """Whether other splits have the rest of the file."""
@@ -80,12 +89,40 @@ class SplitOutcome:
 
 def plan_splits(files: Sequence[InputFile], cores: int, whole: frozenset[str] = frozenset()) -> list[Split]:
     """Cut files into splits, about four for each core. Files named in `whole` stay whole."""
-    total = sum(file.size for file in files)
-    size = min(max(total // max(4 * cores, 1), SMALLEST_SPLIT), LARGEST_SPLIT)
+    size = _split_size((file.size for file in files), cores)
     splits: list[Split] = []
     for file in files:
         splits += [replace(split, number=0) for split in _cut(file, size, file.name in whole)]
     return [replace(split, number=number) for number, split in enumerate(splits)]
+
+
+def groups_of(splits: Sequence[Split], cores: int) -> list[list[Split]]:
+    """Splits that one task decodes: files that are small come together, in their order, everything else by itself.
+
+    A task for each of thousands of small files would cost more than what is in them, and leave a fragment of each.
+    About four groups for each core stay, however small the files are.
+    """
+    parts = Counter(split.file.name for split in splits)
+    groups: list[list[Split]] = []
+    room, most = 0, -(-len(splits) // max(4 * cores, 1))
+    size = _split_size([weight_of(split.file) for split in splits if parts[split.file.name] == 1], cores)
+    for split in splits:
+        weight = weight_of(split.file) if parts[split.file.name] == 1 else size
+        if not groups or weight > room or len(groups[-1]) >= most:
+            groups.append([])
+            room = size
+        groups[-1].append(split)
+        room -= weight
+    return groups
+
+
+def weight_of(file: InputFile) -> int:
+    """How many bytes of JSON lines a file is worth: one of columns, or a compressed one, a few for each byte."""
+    return file.size * (COLUMNAR if file.name.endswith((".gz", ".zst", ".parquet")) else 1)
+
+
+def _split_size(sizes: Iterable[int], cores: int) -> int:
+    return min(max(sum(sizes) // max(4 * cores, 1), SMALLEST_SPLIT), LARGEST_SPLIT)
 
 
 def _cut(file: InputFile, size: int, keep_whole: bool) -> Iterator[Split]:

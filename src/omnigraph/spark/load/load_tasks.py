@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,9 +21,11 @@ import pyarrow.compute as pc
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.values import TablePin
 from omnigraph.schema.catalog import Cardinality, Catalog, EdgeType, GraphType
-from omnigraph.spark.load.load_messages import Kind, LoadContext, Message, by_bucket, report, to_bytes
+from omnigraph.spark.load.load_messages import Kind, LoadContext, Message, by_bucket, keys_to_bytes, report, to_bytes
 from omnigraph.spark.load.load_splits import Split, SplitOutcome, decode_split
 from omnigraph.spark.session.worker_daemon import settle_worker
+from omnigraph.spark.spread import placed
+from omnigraph.spark.task_vectors import task_vectors
 from omnigraph.spark.worker_tables import worker_tables
 from omnigraph.storage.reading.blobs import with_blobs_as_written
 from omnigraph.storage.staging.distributed import write_fragments
@@ -30,17 +33,20 @@ from omnigraph.storage.tables import TableStore
 from omnigraph.storage.values import TableVersion
 from omnigraph.write.load.load_keys import keys_of
 from omnigraph.write.load.load_merge import MergingLoad, matched_by_tuple
+from omnigraph.write.rows.fill_vectors import check_and_fill, check_partial
 from omnigraph.write.rows.overlay import fill_defaults
 from omnigraph.write.rows.row_ids import with_ids
 from omnigraph.write.rows.rows import Rows
 from omnigraph.write.validate.collector import ViolationCollector
 from omnigraph.write.validate.key_changes import RECORD, SOURCE, TableChange
-from omnigraph.write.validate.value_rules import check_values
 
 declare("spark.load.before_write", "in a task of a load, before it writes what it has decoded")
 declare("spark.load.written", "in a task of a load, after it has written fragments and before it reports them")
 declare("spark.load.written.first", "the same place, in the first attempt at a task only")
 declare("spark.load.written.first_task", "the same place, in the first attempt at the first task only")
+
+KEYS_TOGETHER = 500_000
+"""Keys that one task keeps before it sends them on."""
 
 BUFFERED_BYTES = 128 << 20
 """Rows that one task keeps before it writes them: the size of a fragment, and a bound on memory."""
@@ -99,6 +105,7 @@ def adding_messages(
 ) -> Iterator[Message]:
     """Check rows, write them, and send on their keys; the report comes last."""
     writer = FragmentWriter(context, done)
+    waiting = WaitingKeys(context, position)
     try:
         for piece in pieces:
             if isinstance(piece, SplitOutcome):
@@ -107,13 +114,14 @@ def adding_messages(
             type_ = _type(context, piece.table_key)
             own_ids = bool(type_.key) or piece.table["id"].null_count < piece.count
             rows = with_ids(type_, fill_defaults(type_, piece), done.violations)
-            check_values(type_, rows, done.violations)
+            rows = check_and_fill(type_, rows, partial(task_vectors, context.embedding), done.violations)
             done.rows[rows.table_key] = done.rows.get(rows.table_key, 0) + rows.count
             # Ids that were made here are the longest column by far, and name rows that nobody has seen.
             keys = keys_of(type_, rows, with_ids=own_ids)
-            yield from key_messages(context, type_, keys, own_ids=own_ids, position=position)
+            yield from waiting.put(type_, keys, own_ids=own_ids)
             if not done.violations and rows.count:
                 writer.put(rows.table_key, rows.table)
+        yield from waiting.flush()
         failpoint("spark.load.before_write")
         if not done.violations:
             writer.flush()
@@ -123,6 +131,31 @@ def adding_messages(
     except BaseException:
         writer.remove()
         raise
+
+
+class WaitingKeys:
+    """Collects keys until they are worth a round of messages: each is cut into buckets, whatever its size."""
+
+    def __init__(self, context: LoadContext, position: int) -> None:
+        self._context = context
+        self._position = position
+        self._waiting: dict[tuple[str, bool], list[pa.Table]] = {}
+        self._rows = 0
+
+    def put(self, type_: GraphType, keys: pa.Table, *, own_ids: bool) -> Iterator[Message]:
+        """Take keys of a table, and send on what has come together."""
+        self._waiting.setdefault((type_.table_key, own_ids), []).append(keys)
+        self._rows += keys.num_rows
+        if self._rows >= KEYS_TOGETHER:
+            yield from self.flush()
+
+    def flush(self) -> Iterator[Message]:
+        """Send on everything that waits."""
+        for (table_key, own_ids), parts in self._waiting.items():
+            type_ = _type(self._context, table_key)
+            keys = pa.concat_tables(parts).unify_dictionaries()
+            yield from key_messages(self._context, type_, keys, own_ids=own_ids, position=self._position)
+        self._waiting, self._rows = {}, 0
 
 
 def _written() -> None:
@@ -158,7 +191,7 @@ def _sent(
 ) -> Iterator[Message]:
     chosen = keys.select(list(dict.fromkeys([*names, SOURCE, RECORD])))
     for bucket, part in by_bucket(chosen, column, context.buckets):
-        yield Message(bucket, kind, subject, position, to_bytes(part))
+        yield Message(bucket, kind, subject, position, keys_to_bytes(part))
 
 
 def seen_messages(context: LoadContext, table_keys: Iterable[str], position: int) -> Iterator[Message]:
@@ -181,7 +214,7 @@ def merging_messages(
             continue
         type_ = _type(context, piece.table_key)
         rows = with_ids(type_, piece, done.violations) if type_.key else piece
-        check_values(type_, rows, done.violations, partial=True)
+        check_partial(type_, rows, partial(task_vectors, context.embedding), done.violations)
         for bucket, part in _by_identity(context, type_, rows, position):
             yield Message(bucket, Kind.ROWS, rows.table_key, (position << 32) + number, pickle.dumps(part))
     yield report(done, position)
@@ -204,7 +237,14 @@ def merged_messages(context: LoadContext, bucket: int, messages: Iterable[Messag
     done = TaskReport()
     store = TaskStore(worker_tables(context.uri, context.snapshot.branch.incarnation), context.catalog)
     with tempfile.TemporaryDirectory(prefix="omnigraph-load-") as directory:
-        work = MergingLoad(store, context.snapshot, TaskSession(context.lines), done.violations, Path(directory))  # type: ignore[arg-type]
+        work = MergingLoad(
+            store,  # type: ignore[arg-type]
+            context.snapshot,
+            TaskSession(context.lines),  # type: ignore[arg-type]
+            done.violations,
+            Path(directory),
+            vectors=partial(task_vectors, context.embedding),
+        )
         try:
             for message in sorted(messages, key=lambda one: one.position):
                 work.add_checked(pickle.loads(message.payload))
@@ -279,12 +319,19 @@ class TaskSession:
 Count = Callable[[int], None]
 
 
-def split_messages(context: LoadContext, split: Split, source: str, count: Count) -> Iterator[Message]:
-    """Everything that comes of one split. `count` is told how many records were decoded."""
+def split_messages(context: LoadContext, group: Sequence[tuple[Split, str]], count: Count) -> Iterator[Message]:
+    """Everything that comes of some splits, each with its source. `count` is told how many records were decoded."""
     settle_worker()
     done = TaskReport()
-    pieces = decode_split(split, source, context.catalog, context.options, done.violations)
-    yield from stage_messages(context, pieces, done, split.number, count)
+    yield from stage_messages(context, _decoded(context, group, done), done, group[0][0].number, count)
+
+
+def _decoded(
+    context: LoadContext, group: Sequence[tuple[Split, str]], done: TaskReport
+) -> Iterator[Rows | SplitOutcome]:
+    for split, source in group:
+        with placed(str(split)):
+            yield from decode_split(split, source, context.catalog, context.options, done.violations)
 
 
 def stage_messages(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph.errors import InternalError
 from omnigraph.query import ir
-from omnigraph.query.ir.walk import columns_of, variables_of
+from omnigraph.query.ir.expression_parts import columns_of, variables_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

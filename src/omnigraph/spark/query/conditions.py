@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from omnigraph.query import ir
-from omnigraph.query.ir.walk import variables_of
+from omnigraph.query.ir.expression_parts import variables_of
 from omnigraph.query.predicates import conjuncts
 from omnigraph.query.typing import can_fail
 from omnigraph.schema.types import EntityType, EnumType, Scalar, ScalarType, ValueType

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.query import ir
-from omnigraph.query.ir.walk import leaves
+from omnigraph.query.ir.expression_parts import leaves
 from omnigraph.query.typing import type_of
 from omnigraph.read.tables.values import evaluate
 from omnigraph.schema.types import EntityType, EnumType, Scalar, ScalarType, ValueType

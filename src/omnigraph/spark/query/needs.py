@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.query import ir
-from omnigraph.query.ir.walk import leaves
+from omnigraph.query.ir.expression_parts import leaves
 from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.catalog import property_column
 from omnigraph.schema.types import EntityType, Scalar, ScalarType, VectorType

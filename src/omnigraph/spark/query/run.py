@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
+from omnigraph.config import settings
 from omnigraph.embed.provider import EmbeddingProvider
-from omnigraph.errors import BadRequest
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.query import ir
 from omnigraph.query.bind import bind_parameters
 from omnigraph.query.predicates import bound
 from omnigraph.read.result.result import Result
 from omnigraph.read.run import run_query as run_in_process
-from omnigraph.read.state.control import CancelToken, StopSign
+from omnigraph.read.search.query_texts import text_vector
+from omnigraph.read.state.control import CancelToken, MemoryBudget, StopSign
 from omnigraph.read.tables.arrow_types import result_schema, result_type
 from omnigraph.read.tables.caches import caches_of
 from omnigraph.read.tables.stored import StoredTables
@@ -77,16 +78,29 @@ def run_query(
     values: Mapping[str, Any] | None = None,
     *,
     cancel: CancelToken | None = None,
+    memory_limit: int | None = None,
     timeout: float | None = None,
     provider: EmbeddingProvider | None = None,
     progress: ProgressCallback | bool | None = None,
 ) -> Result:
-    """Run a query and bring its rows back, typed as the in-process engine types them. `timeout` is in seconds."""
+    """Run a query and bring its rows back, typed as the in-process engine types them. `timeout` is in seconds.
+
+    `memory_limit` is for what comes back; what tasks may hold is said by Spark's own settings.
+    """
     stop = StopSign(cancel, timeout)
+    memory = MemoryBudget(memory_limit if memory_limit is not None else settings().query_memory)
     run = _Run(session, store, snapshot, query, values or {}, provider)
     if answered_by_indexes(query, run.catalog, run.reader()):
         return run_in_process(
-            store, snapshot, run.catalog, query, values, provider=provider, cancel=cancel, timeout=timeout
+            store,
+            snapshot,
+            run.catalog,
+            query,
+            values,
+            provider=provider,
+            cancel=cancel,
+            memory_limit=memory_limit,
+            timeout=timeout,
         )
     described = f"query {query.name}"
     with run_job(session, described, progress) as job, stopped_by(stop, job), told_in_our_words():
@@ -97,6 +111,7 @@ def run_query(
         for parts in columns.values():
             flat += parts.values() if isinstance(parts, dict) else [parts]
         table = frame.select(*[part.alias(f"o{position}") for position, part in enumerate(flat)]).toArrow()
+    memory.expect("the rows of the result", table.nbytes)
     return Result.from_table(query.columns, _assembled(table, result_schema(query.columns, run.catalog)))
 
 
@@ -176,16 +191,7 @@ class _Run:
         if not isinstance(value, str):
             vector: Sequence[float] = value
             return vector
-        if self.provider is None:
-            raise BadRequest(
-                f"nearest() on `{ranking.property}` got a text, and the graph has no embedding provider; "
-                "configure one, or pass a vector"
-            )
-        graph_type = self.catalog.table(ranking.table_key)
-        known = graph_type.by_name.get(ranking.property) if graph_type is not None else None
-        embedded = known.embed if known is not None else None
-        model = embedded.model if embedded is not None else None
-        return self.provider.embed([value], dim=ranking.dim, model=model)[0]
+        return text_vector(value, ranking, ranking.table_key, self.catalog, self.provider, self.reader(), {})
 
 
 def _entity_parts(rows: Bindings, variables: Variables, var: str, shown: pa.StructType) -> dict[str, Column]:

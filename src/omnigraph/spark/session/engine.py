@@ -18,10 +18,10 @@ Engine = Literal["local", "spark"]
 def choose_engine(requested: str | None = None, *, input_bytes: int = 0, table_rows: int = 0) -> Engine:
     """`local` or `spark` for work on this much input and tables of this many rows.
 
-    `requested` is what the call asked for (None: what the process is set to). `auto` decides by size; deciding never
-    imports PySpark.
+    `requested` is what the call asked for; a call that leaves it at `auto` gets what the process is set to, and where
+    that is `auto` too, size decides. Deciding never imports PySpark.
     """
-    wanted = requested or settings().engine
+    wanted = settings().engine if requested in (None, "auto") else requested
     match wanted:
         case "local":
             return "local"

@@ -32,25 +32,31 @@ _STOP_EVERY = 0.1
 
 
 class Job:
-    """A job group in progress. `records` and `bytes` are accumulators that tasks add to."""
+    """A job group in progress. `records` and `bytes` are accumulators that tasks add to; `place` is where it writes."""
 
-    def __init__(self, session: SparkSession, description: str) -> None:
+    def __init__(self, session: SparkSession, description: str, place: str | None = None) -> None:
         self.session = session
         self.description = description
+        self.shown = f"omnigraph {description}" + (f" into {place}" if place else "")
         self.group = f"omnigraph-{ULID()}"
         self.records = session.sparkContext.accumulator(0)
         self.bytes = session.sparkContext.accumulator(0)
         self.current_step = ""
-        self._started = time.monotonic()
+        self.ui: str | None = session.sparkContext.uiWebUrl
+        self.started = time.monotonic()
+        self.steps: list[tuple[str, float]] = []
+        """When each step began."""
 
     def step(self, name: str) -> None:
-        """Name what runs from now on."""
+        """Name what runs from now on, also where Spark lists its jobs. Called by the thread that runs them."""
         self.current_step = name
+        self.steps.append((name, time.monotonic()))
+        self.session.sparkContext.setJobDescription(f"{self.shown}: {name}")
         _logger.debug("%s: %s", self.description, name)
 
     def look(self, *, finished: bool = False) -> Progress:
         """The state of the job now."""
-        done, total = _tasks(self.session.sparkContext.statusTracker(), self.group)
+        done, total = tasks_of(self.session.sparkContext.statusTracker(), self.group)
         return Progress(
             job=self.description,
             step=self.current_step,
@@ -58,8 +64,9 @@ class Job:
             bytes=self.bytes.value,
             tasks_done=done,
             tasks_total=total,
-            seconds=time.monotonic() - self._started,
+            seconds=time.monotonic() - self.started,
             finished=finished,
+            ui=self.ui,
         )
 
     def cancel(self) -> None:
@@ -72,15 +79,22 @@ class Job:
 
 
 @contextmanager
-def run_job(session: SparkSession, description: str, progress: ProgressCallback | bool | None = None) -> Iterator[Job]:
+def run_job(
+    session: SparkSession,
+    description: str,
+    progress: ProgressCallback | bool | None = None,
+    *,
+    place: str | None = None,
+) -> Iterator[Job]:
     """Run Spark work of the calling thread as one job group, reporting on it until it ends.
 
+    Spark shows its jobs as what they are for, `place` included; the caller's own group comes back afterwards.
     `progress`: a callback; True for a bar on a terminal and log lines elsewhere; None or False for silence.
     """
     context = session.sparkContext
     before = _properties(context)
-    job = Job(session, description)
-    context.setJobGroup(job.group, description, interruptOnCancel=True)
+    job = Job(session, description, place)
+    context.setJobGroup(job.group, job.shown, interruptOnCancel=True)
     done = threading.Event()
     watcher: threading.Thread | None = None
     callback, close = _reporter(progress)
@@ -150,7 +164,7 @@ def _watch(job: Job, callback: ProgressCallback, done: threading.Event) -> None:
     callback(job.look(finished=True))
 
 
-def _tasks(tracker: Any, group: str) -> tuple[int, int]:
+def tasks_of(tracker: Any, group: str) -> tuple[int, int]:
     """Finished and known tasks. Stages that a finished job skipped (their shuffle was there already) do not count."""
     done = total = 0
     for job_id in tracker.getJobIdsForGroup(group):
@@ -174,9 +188,13 @@ def _reporter(progress: ProgressCallback | bool | None) -> tuple[ProgressCallbac
 def log_lines(every: float = _LOG_EVERY) -> ProgressCallback:
     """A callback that logs a line now and then, and one at the end."""
     last = time.monotonic()
+    told = False
 
     def report(now: Progress) -> None:
-        nonlocal last
+        nonlocal last, told
+        if now.ui is not None and not told:
+            told = True
+            _logger.info("%s: watch it at %s", now.job, now.ui)
         if now.finished or time.monotonic() - last >= every:
             last = time.monotonic()
             _logger.info("%s", describe(now))
@@ -187,7 +205,8 @@ def log_lines(every: float = _LOG_EVERY) -> ProgressCallback:
 def describe(now: Progress) -> str:
     """One line for people."""
     ending = f"done in {now.seconds:.1f} s" if now.finished else now.step or "starting"
+    rates = f"{now.records_per_second:,.0f} records/s, {size_text(now.bytes_per_second)}/s"
     return (
-        f"{now.job}: {ending}, {now.records:,} records, {size_text(now.bytes)}, "
-        f"{now.records_per_second:,.0f} records/s, tasks {now.tasks_done}/{now.tasks_total}"
+        f"{now.job}: {ending}, {now.records:,} records, {size_text(now.bytes)}, {rates}, "
+        f"tasks {now.tasks_done}/{now.tasks_total}"
     )

@@ -5,6 +5,7 @@ PySpark is imported here inside functions only: a process that runs no Spark job
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 import tempfile
@@ -25,6 +26,14 @@ if TYPE_CHECKING:
 MASTER_VARIABLE = "OMNIGRAPH_SPARK_MASTER"
 CONF_VARIABLE = "OMNIGRAPH_SPARK_CONF"
 _GIGABYTE = 1 << 30
+_OF_CONNECT = {
+    "grpc": "grpcio",
+    "grpc_status": "grpcio-status",
+    "google.rpc": "googleapis-common-protos",
+    "zstandard": "zstandard",
+}
+"""What Spark Connect needs beside PySpark, by the name of its module."""
+
 _building = threading.Lock()
 
 
@@ -55,15 +64,21 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
         if active is not None:
             _refuse_connect(active)
             _refuse_other_settings(active, master, wanted)
-            settle_worker_python(active.sparkContext)
-            return active
+            return _with_worker_python(active)
         chosen = master or os.environ.get(MASTER_VARIABLE) or "local[*]"
         if chosen.startswith("sc://"):
             raise _connect_refused(chosen)
         require_java()
-        built = _build(chosen, {**_from_environment(), **wanted})
-        settle_worker_python(built.sparkContext)
-        return built
+        return _with_worker_python(_build(chosen, {**_from_environment(), **wanted}))
+
+
+def _with_worker_python(session: SparkSession) -> SparkSession:
+    if settle_worker_python(session.sparkContext):
+        from omnigraph.spark.source.datasource import register
+
+        # Spark would look for the format with the other Python.
+        register(session, push_down=False)
+    return session
 
 
 def local_settings(master: str, memory_bytes: int, cores: int) -> dict[str, str]:
@@ -202,11 +217,21 @@ def _refuse_connect(session: Any) -> None:
 
 
 def _connect_refused(what: str) -> SparkUnavailable:
+    missing = [package for module, package in _OF_CONNECT.items() if not _is_there(module)]
+    lacking = f" (This Python could not speak it anyway: it lacks {', '.join(missing)}.)" if missing else ""
     return SparkUnavailable(
-        f"{what} speaks Spark Connect, which has no SparkContext: jobs need one to cancel, to count and to report "
-        "progress. Use a classic session (`local[*]`, `spark://…`, `yarn`, `k8s://…`) for jobs. Reading with the data "
-        "source works over Connect: omnigraph.spark.source.datasource.register(session)."
+        f"{what} speaks Spark Connect, which has no SparkContext: jobs need its job groups to cancel, its accumulators "
+        f"to count and its status tracker to report progress. Use a classic session (`local[*]`, `spark://…`, `yarn`, "
+        f"`k8s://…`) for jobs. Reading with the data source works over Connect: "
+        f"omnigraph.spark.source.datasource.register(session).{lacking}"
     )
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def _log_settings() -> Path:

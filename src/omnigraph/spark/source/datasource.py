@@ -8,24 +8,23 @@ does not import Lance: the processes in which Spark plans have no use for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
 from omnigraph.choices import Target
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, NotFound
-from omnigraph.spark.session.worker_daemon import settle_worker
-from omnigraph.spark.source.scan_plan import ScanPlan, Stretch, plan_from_text, scan_plan
-from omnigraph.spark.source.spark_filters import is_exact, to_condition
-from omnigraph.spark.types import spark_schema, to_travelling, travelling_schema
-from omnigraph.storage.reading.filters import Filter, and_
-from omnigraph.storage.uri import parse_root
+from omnigraph.spark.source.frame_options import FrameOptions, graph_uri
+from omnigraph.spark.source.readers import FilteringReader, Reader, tables_of
+from omnigraph.spark.source.scan_plan import ScanPlan, plan_from_text, scan_plan
+from omnigraph.spark.types import spark_schema
+from omnigraph.storage.reading.filters import Filter
 from omnigraph.storage.values import TableVersion
 
 if TYPE_CHECKING:
@@ -36,13 +35,14 @@ FORMAT = "omnigraph"
 ROWS_PER_PARTITION = 500_000
 SMALLEST_PARTITION = 250_000
 LARGEST_PARTITION = 2_000_000
-_BATCH_ROWS = 32_768
 
 
-def register(session: SparkSession) -> None:
-    """Make the format known to a session. Filters are pushed down only if the session allows it, so it is told to."""
+def register(session: SparkSession, *, push_down: bool = True) -> None:
+    """Make the format known to a session. Filters are pushed down only if the session allows it: `push_down` tells it
+    to."""
     session.dataSource.register(OmniGraphDataSource)
-    session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    if push_down:
+        session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
 
 
 def to_spark(
@@ -106,7 +106,7 @@ def _planned_frame(
     *,
     push_down: bool = False,
 ) -> DataFrame:
-    register(session)
+    register(session, push_down=push_down)
     return (
         session.read.format(FORMAT)
         .schema(spark_schema(schema, wanted))
@@ -163,32 +163,66 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]
     def __init__(self, options: Any) -> None:
         self.options = dict(options)
         self.plan: ScanPlan | None = None
+        self.feed_digest: str | None = None
 
     @property
     def uri(self) -> str:
-        """Where the graph lies. A local path is absolute from here on: executors work in directories of their own."""
-        if not self.options.get("path"):
-            raise BadRequest('Say which graph: .load("graph.omni") or .save("s3://bucket/graph").')
-        return parse_root(self.options["path"]).uri
+        """Where the graph lies."""
+        return graph_uri(self.options)
+
+    @property
+    def told(self) -> FrameOptions:
+        """The options, checked."""
+        return FrameOptions(self.options)
 
     def schema(self) -> StructType:
-        """Binds the frame to a snapshot, which travels with this object from here on."""
-        names = self.options.get("columns")
-        schema = tables_of(self.uri).schema(self.resolve().table)
-        return spark_schema(schema, checked_columns(schema, _split(names) if names else None))
+        """Binds the frame to a snapshot, which travels with this object from here on; or the columns of a stream."""
+        if any(name.lower() == "startingfrom" for name in self.options):
+            from omnigraph.spark.stream.feed_reader import feed_columns
+
+            columns, self.feed_digest = feed_columns(self.uri, self.options)
+            return columns
+        told = self.told
+        schema = tables_of(told.uri).schema(self.resolve().table)
+        return spark_schema(schema, checked_columns(schema, told.columns))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of the columns that the frame has."""
-        plan = self.resolve()
-        if self._option("pushdown", "false").lower() != "true":
-            plan = replace(plan, filterable=pa.schema([]))
-        return Reader(self.uri, plan, tuple(schema.fieldNames()), self._rows_per_partition())
+        told = self.told
+        if self.plan is None and not told.get("plan"):
+            self._check_given_schema(schema)
+        rows = told.number("rowsPerPartition", ROWS_PER_PARTITION)
+        push_down = told.choice("pushDown", ("false", "true")) == "true"
+        make = FilteringReader if push_down else Reader
+        return make(told.uri, self.resolve(), tuple(schema.fieldNames()), rows)
+
+    def _check_given_schema(self, given: StructType) -> None:
+        """A schema that the caller gave chooses columns; it cannot change what they are."""
+        stored = tables_of(self.uri).schema(self.resolve().table)
+        for field, known in zip(given, spark_schema(stored, checked_columns(stored, given.fieldNames())), strict=True):
+            if field.dataType != known.dataType:
+                raise BadRequest(
+                    f"The column `{field.name}` is of type {known.dataType.simpleString()} and the schema given says "
+                    f"{field.dataType.simpleString()}; read it as it is and cast it in the query."
+                )
 
     def writer(self, schema: StructType, overwrite: bool) -> Any:
         """A writer that loads the frame's rows as one commit."""
         from omnigraph.spark.source.datasource_writer import Writer
 
-        return Writer(self.uri, self.options, schema.fieldNames(), overwrite)
+        return Writer(self.told, schema.fieldNames(), overwrite)
+
+    def streamReader(self, schema: StructType) -> Any:  # noqa: N802 - Spark's name
+        """A reader of the change feed."""
+        from omnigraph.spark.stream.feed_reader import FeedReader
+
+        return FeedReader(self.uri, self.options, schema, self.feed_digest)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: N802 - Spark's name
+        """A writer that loads each micro-batch as one commit."""
+        from omnigraph.spark.stream.sink import StreamWriter
+
+        return StreamWriter(self.uri, self.options, schema.fieldNames(), overwrite)
 
     def resolve(self) -> ScanPlan:
         """The table version that the options name, found once."""
@@ -198,89 +232,13 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]
         return self.plan
 
     def _look_up(self) -> ScanPlan:
-        type_name = self.options.get("type")
-        if not type_name:
-            raise BadRequest('Say which type: .option("type", "Person").')
         from omnigraph.ledger.store import open_store
 
-        version = self.options.get("version")
-        target = int(version) if version else self.options.get("snapshot")
-        store = open_store(self.uri, read_only=True)
+        told = self.told
+        type_name, target = told.type_name, told.target
+        store = open_store(told.uri, read_only=True)
         try:
-            table = table_at(store, type_name, target, self.options.get("branch", "main"))
+            table = table_at(store, type_name, target, told.branch)
             return scan_plan(table, store.tables.schema(table), store.tables.fragments(table))
         finally:
             store.close()
-
-    def _rows_per_partition(self) -> int:
-        return int(self._option("rowsperpartition", str(ROWS_PER_PARTITION)))
-
-    def _option(self, name: str, default: str) -> str:
-        # Spark hands options over with their names in lower case.
-        given = {each.lower(): value for each, value in self.options.items()}
-        return str(given.get(name, default))
-
-
-@dataclass
-class StretchPartition(InputPartition):  # type: ignore[misc]
-    """What one task reads."""
-
-    stretch: Stretch
-
-
-class Reader(DataSourceReader):  # type: ignore[misc]
-    """Reads one table version, some columns, with the filters that Lance takes over."""
-
-    def __init__(self, uri: str, plan: ScanPlan, columns: tuple[str, ...], rows_per_partition: int) -> None:
-        self.uri = uri
-        self.plan = plan
-        self.columns = columns
-        self.rows_per_partition = rows_per_partition
-        self.condition: Filter | None = plan.condition
-
-    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
-        """Take over what Lance evaluates; give back what Spark must (also) look at."""
-        taken = [] if self.plan.condition is None else [self.plan.condition]
-        for item in filters:
-            condition = to_condition(item, self.plan.filterable)
-            if condition is not None:
-                taken.append(condition)
-            if condition is None or not is_exact(item):
-                yield item
-        self.condition = and_(*taken) if taken else None
-
-    def partitions(self) -> list[StretchPartition]:
-        """About `rows_per_partition` rows each."""
-        stretches = self.plan.stretches(self.rows_per_partition, filtered=self.condition is not None)
-        return [StretchPartition(stretch) for stretch in stretches]
-
-    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """The rows of some fragments as Arrow batches."""
-        if not isinstance(partition, StretchPartition):
-            return
-        tables = tables_of(self.uri)
-        settle_worker()
-        target = travelling_schema(tables.schema(self.plan.table), self.columns)
-        reader = tables.scan(
-            self.plan.table,
-            columns=list(self.columns),
-            filter=self.condition,
-            fragments=list(partition.stretch.fragments),
-            offset=partition.stretch.offset,
-            limit=partition.stretch.limit,
-            batch_size=_BATCH_ROWS,
-            blobs="bytes",
-        )
-        for batch in reader:
-            yield to_travelling(batch, target)
-
-
-def tables_of(uri: str) -> TableStore:
-    """The tables of a graph. Opened anew each time: another graph may have been made at the same place meanwhile."""
-    from omnigraph.storage.tables import TableStore
-
-    return TableStore(parse_root(uri))
-
-
-def _split(names: str) -> list[str]:
-    return [name.strip() for name in names.split(",") if name.strip()]

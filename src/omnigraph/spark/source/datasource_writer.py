@@ -1,18 +1,23 @@
 """`df.write.format("omnigraph")`: the same checks and the same four phases as every other load.
 
 Spark gives a data source no second stage, so tasks check rows and write fragments, and hand the key columns to the
-commit, which checks across rows in one process. For frames whose keys do not fit one process, use `graph.load(df, …)`.
+commit, which checks across rows in one process. Keys go through the store of the graph, not through the driver, and are
+looked at in parts, as those of an in-process load are. `graph.load(df, …)` checks them in many tasks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from omnigraph.embed.text_vectors import vectors_on_write
 from omnigraph.errors import BadRequest, Conflict
 from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.commit.intents import WriteIntent
@@ -20,11 +25,13 @@ from omnigraph.ledger.commit.phases import prepare_line
 from omnigraph.ledger.commit.staging_marks import put_mark, remove_mark
 from omnigraph.ledger.snapshots import find_type, table_of
 from omnigraph.ledger.store import GraphStore, open_store
-from omnigraph.ledger.values import Snapshot, WriterKind
+from omnigraph.ledger.values import Snapshot, TablePin, WriterKind
 from omnigraph.schema.catalog import Catalog, GraphType
-from omnigraph.spark.load.load_input import as_stored
-from omnigraph.spark.load.load_messages import LoadContext, from_bytes, to_bytes
+from omnigraph.spark.load.load_input import stored_batches
+from omnigraph.spark.load.load_messages import LoadContext
 from omnigraph.spark.load.load_tasks import FragmentWriter, TaskReport
+from omnigraph.spark.source.frame_options import FrameOptions
+from omnigraph.spark.source.staged_keys import StagedKeys, clear_keys, fetch_keys
 from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import parse_root
@@ -33,12 +40,12 @@ from omnigraph.write.committed import CommittedRows
 from omnigraph.write.decode.frames import decode_frames
 from omnigraph.write.decode.inputs import InputOptions, column_mapping
 from omnigraph.write.load.load_keys import key_schema, keys_of
+from omnigraph.write.rows.fill_vectors import check_and_fill
 from omnigraph.write.rows.overlay import fill_defaults
 from omnigraph.write.rows.row_ids import with_ids
 from omnigraph.write.validate.collector import ViolationCollector
 from omnigraph.write.validate.graph_rules import check_change, check_duplicate_ids, check_existing_ids
 from omnigraph.write.validate.key_changes import TableChange
-from omnigraph.write.validate.value_rules import check_values
 
 
 @dataclass
@@ -47,33 +54,47 @@ class Written(WriterCommitMessage):  # type: ignore[misc]
 
     done: TaskReport = field(default_factory=TaskReport)
     keys: list[bytes] = field(default_factory=list)
+    """Few keys, as they are."""
+    keys_at: list[str] = field(default_factory=list)
+    """Where the others are."""
     own_ids: bool = False
 
 
 class Writer(DataSourceArrowWriter):  # type: ignore[misc]
     """Appends a frame's rows to one type, or replaces all of its rows. Made on the driver, before the tasks run."""
 
-    def __init__(self, uri: str, options: Mapping[str, str], columns: Sequence[str], overwrite: bool) -> None:
-        given = {name.lower(): value for name, value in options.items()}
-        if not given.get("type"):
-            raise BadRequest('Say which type: .option("type", "Person").')
+    def __init__(self, told: FrameOptions, columns: Sequence[str], overwrite: bool) -> None:
+        uri = told.uri
         self.uri = uri
-        self.branch = given.get("branch", "main")
-        self.actor = given.get("actor")
+        self.branch = told.branch
+        self.actor = told.get("actor")
         self.mode = "overwrite" if overwrite else "append"
+        self.if_rows = _if_rows(told, overwrite)
         with open_store(uri, read_only=True) as store:
             snapshot = store.snapshot(branch=self.branch)
             self.catalog: Catalog = store.catalog(snapshot.schema_digest)
-            self.type: GraphType = find_type(self.catalog, given["type"])
+            self.type: GraphType = find_type(self.catalog, told.type_name)
             self.pin = snapshot.pin(self.type.table_key)
+            self.is_needless = self._finds_rows(self.pin)
             self.snapshot = Snapshot(
                 snapshot.branch, snapshot.manifest_version, snapshot.head, snapshot.schema_digest, dict(snapshot.tables)
             )
-        as_told = InputOptions(None, given.get("src"), given.get("dst"), _mapped(given.get("map", "")))
+        as_told = InputOptions(None, told.get("src"), told.get("dst"), _mapped(told.get("map") or ""))
         self.mapping = column_mapping(self.catalog, self.type, as_told)
         self.mapping.resolve(list(columns))
         self.mark = put_mark(open_objects(parse_root(uri)), f"frame write to {self.type.table_key}")
         self.line = self._own_line()
+
+    def _finds_rows(self, pin: TablePin) -> bool:
+        """Whether there are rows already and the caller wants none beside them; an error if that is to be one."""
+        if self.if_rows == "append" or not pin.row_count:
+            return False
+        if self.if_rows == "error":
+            raise BadRequest(
+                f"{self.type.name} has {pin.row_count:,} rows on {self.branch}, and the frame was to be written only "
+                "if it had none (ifRows=error). Nothing was written."
+            )
+        return True
 
     def _own_line(self) -> TableVersion:
         """Where tasks write: the branch's own line of the table, or a fork made now, which the commit publishes."""
@@ -85,24 +106,29 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """In a task: check rows, write fragments, keep the keys."""
         message = Written()
+        if self.is_needless:
+            return message
         done = message.done
         context = LoadContext(
             self.uri, self.catalog, self.snapshot, {self.type.table_key: self.line}, self.mode, buckets=1
         )
         writer = FragmentWriter(context, done)
-        source = f"<frame, partition {TaskContext.get().partitionId()}>"
+        task = TaskContext.get()
+        source = f"<frame, partition {task.partitionId()}>"
+        keys = StagedKeys(self.uri, self.mark, f"{task.partitionId():06d}-{task.taskAttemptId()}")
         try:
-            pieces = decode_frames(self.mapping, (as_stored(batch) for batch in iterator), source, done.violations)
+            pieces = decode_frames(self.mapping, stored_batches(iterator), source, done.violations)
             for piece in pieces:
                 own_ids = bool(self.type.key) or piece.table["id"].null_count < piece.count
                 message.own_ids |= own_ids
                 rows = with_ids(self.type, fill_defaults(self.type, piece), done.violations)
-                check_values(self.type, rows, done.violations)
-                message.keys.append(to_bytes(keys_of(self.type, rows, with_ids=own_ids)))
+                rows = check_and_fill(self.type, rows, partial(vectors_on_write, None), done.violations)
+                keys.put(keys_of(self.type, rows, with_ids=own_ids))
                 if not done.violations and rows.count:
                     writer.put(rows.table_key, rows.table)
             if not done.violations:
                 writer.flush()
+            message.keys, message.keys_at = keys.finish()
         except BaseException:
             writer.remove()
             raise
@@ -125,12 +151,15 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]
                 self._remove(written)
                 raise
             finally:
+                clear_keys(store.objects, self.mark)
                 remove_mark(store.objects, self.mark)
 
     def abort(self, messages: list[Written | None]) -> None:
         """A task failed for good: remove what the others wrote."""
         self._remove([message for message in messages if message is not None])
-        remove_mark(open_objects(parse_root(self.uri)), self.mark)
+        objects = open_objects(parse_root(self.uri))
+        clear_keys(objects, self.mark)
+        remove_mark(objects, self.mark)
 
     def _prepare(
         self, store: GraphStore, snapshot: Snapshot, session: WriteSession, written: list[Written]
@@ -140,14 +169,19 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]
         pin = snapshot.pin(self.type.table_key)
         if (pin.location, pin.lance_branch) != (self.pin.location, self.pin.lance_branch):
             raise Conflict(f"{self.type.name} has moved to another line since the frame was written; write it again.")
+        if self._finds_rows(pin):
+            self._remove(written)
+            return None
         violations = ViolationCollector()
         for message in written:
             violations.merge(message.done.violations)
         committed = CommittedRows(store, snapshot)
-        self._check(written, committed, violations)
+        with tempfile.TemporaryDirectory(prefix="omnigraph-keys-") as directory:
+            self._check(store, written, committed, violations, Path(directory))
         violations.raise_if_any("the load")
         fragments = [text for message in written for text in message.done.fragments.get(self.type.table_key, [])]
         if not fragments and self.mode == "append":
+            self._remove(written)
             return None
         overwrite = self.mode == "overwrite"
         staged = store.tables.stage_fragments(self.line.at(pin.version), fragments, overwrite=overwrite)
@@ -155,9 +189,17 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]
         write = WriteSession(store, snapshot.branch, self.actor).table_write(pin, staged)
         return session.intent(WriterKind.LOAD, snapshot, [write], reads=frozenset(committed.reads))
 
-    def _check(self, written: list[Written], committed: CommittedRows, violations: ViolationCollector) -> None:
-        parts = [from_bytes(data) for message in written for data in message.keys]
-        keys = pa.concat_tables(parts).unify_dictionaries() if parts else key_schema(self.type).empty_table()
+    def _check(
+        self,
+        store: GraphStore,
+        written: list[Written],
+        committed: CommittedRows,
+        violations: ViolationCollector,
+        directory: Path,
+    ) -> None:
+        given = ((message.keys, message.keys_at) for message in written)
+        found = fetch_keys(store.objects, given, directory)
+        keys = found if found is not None else key_schema(self.type).empty_table()
         change = TableChange(keys, replaces_all=self.mode == "overwrite", known_new=True)
         if any(message.own_ids for message in written):
             check_duplicate_ids(self.type, change, violations)
@@ -172,6 +214,14 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]
                 tables.abandon(tables.stage_fragments(self.line, fragments))
         if self.line.branch is not None and self.line.branch != self.pin.lance_branch:
             tables.delete_fork(self.line.location, self.line.branch)
+
+
+def _if_rows(told: FrameOptions, overwrite: bool) -> str:
+    """What to do when the type has rows. Spark's own modes for that do not reach a Python source."""
+    chosen = told.choice("ifRows", ("append", "ignore", "error"))
+    if overwrite and chosen != "append":
+        raise BadRequest('`ifRows` goes with .mode("append"): .mode("overwrite") replaces the rows that are there.')
+    return chosen
 
 
 def _mapped(text: str) -> dict[str, str]:

@@ -1,0 +1,97 @@
+"""The options of a frame that is read from or written to a graph, as the caller gave them.
+
+Spark hands options over as text, their names in any case, and along with options of its own. One of ours that is
+misspelled must not be passed over in silence: a read of `brnch` would be a read of `main`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from omnigraph.choices import Target
+from omnigraph.diagnostics import did_you_mean
+from omnigraph.errors import BadRequest
+from omnigraph.storage.uri import parse_root
+
+READING = ("type", "branch", "snapshot", "version", "columns", "rowsPerPartition", "pushDown", "plan")
+WRITING = ("type", "branch", "src", "dst", "map", "actor", "ifRows")
+_KNOWN = ("path", "paths", *dict.fromkeys((*READING, *WRITING)))
+
+
+def graph_uri(given: Mapping[str, str]) -> str:
+    """Where the graph lies. A local path is absolute from here on: executors work in directories of their own."""
+    path = next((value for name, value in given.items() if name.lower() == "path"), None)
+    if not path:
+        raise BadRequest(
+            'Say which graph, and only one: .load("graph.omni") or .save("s3://bucket/graph"). (Of a table in its '
+            "catalog Spark tells a Python source nothing: make a temporary view instead.)"
+        )
+    # A table of Spark's catalog has its local path in a form that Spark alone writes.
+    one_slash = path.startswith("file:/") and not path.startswith("file://")
+    return parse_root(path.removeprefix("file:") if one_slash else path).uri
+
+
+class FrameOptions:
+    """Options by name, whatever the case."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._given = {name.lower(): value for name, value in given.items()}
+        known = {name.lower() for name in _KNOWN}
+        for name in self._given:
+            hint = None if name in known else did_you_mean(name, _KNOWN)
+            if hint:
+                raise BadRequest(f"The data source has no option `{name}`; {hint}")
+
+    def get(self, name: str) -> str | None:
+        """The value of an option; None when it is not given, or empty."""
+        return self._given.get(name.lower()) or None
+
+    @property
+    def uri(self) -> str:
+        """Where the graph lies."""
+        return graph_uri(self._given)
+
+    @property
+    def type_name(self) -> str:
+        """The type that is read or written."""
+        name = self.get("type")
+        if name is None:
+            raise BadRequest(
+                'Say which type: .option("type", "Person"). The stream of a graph\'s changes also needs to know where '
+                'it starts: .option("startingFrom", "now").'
+            )
+        return name
+
+    @property
+    def branch(self) -> str:
+        """The branch, `main` unless another is named."""
+        return self.get("branch") or "main"
+
+    @property
+    def target(self) -> Target:
+        """The snapshot to read: a commit or tag, a version of the branch's manifest, or the newest."""
+        if self.get("version") and self.get("snapshot"):
+            raise BadRequest("Give `snapshot` or `version`, not both: each of them names the state to read.")
+        return self.number("version") if self.get("version") else self.get("snapshot")
+
+    @property
+    def columns(self) -> list[str] | None:
+        """The columns to read; None for all but the blobs."""
+        names = self.get("columns")
+        return None if names is None else [name.strip() for name in names.split(",") if name.strip()]
+
+    def number(self, name: str, default: int = 0) -> int:
+        """A whole number above zero."""
+        text = self.get(name)
+        if text is None:
+            return default
+        if not text.strip().isdecimal() or int(text) == 0:
+            raise BadRequest(f"The option `{name}` is a whole number above zero, and `{text}` is not.")
+        return int(text)
+
+    def choice(self, name: str, choices: tuple[str, ...]) -> str:
+        """One of a few words, in any case; the first is the default."""
+        text = (self.get(name) or choices[0]).lower()
+        if text not in choices:
+            raise BadRequest(f"The option `{name}` is one of {', '.join(choices)}, and `{text}` is none of them.")
+        return text

@@ -1,0 +1,124 @@
+"""`graph.load_stream(df)`: the short form of `df.writeStream.format("omnigraph")`, with errors as the graph tells them.
+
+What can be known to be wrong is refused before the query starts: Spark would tell it after the first batch, in a trace.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from omnigraph import errors
+from omnigraph.errors import BadRequest, OmniGraphError, SparkJobFailed, ValidationFailed
+from omnigraph.spark.session.session import spark_session
+from omnigraph.spark.source.datasource import FORMAT, register
+from omnigraph.spark.spread import reason_of
+from omnigraph.spark.stream.sink_options import SinkOptions, check_columns, checked
+from omnigraph.write.decode.inputs import InputOptions, column_mapping, find_graph_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from omnigraph.ledger.store import GraphStore
+
+_TOLD = re.compile(
+    r"^omnigraph\.errors\.(?P<kind>\w+): (?P<message>.+?)(?=^ SQLSTATE|^=== Streaming Query|\Z)", re.M | re.S
+)
+
+
+@dataclass(frozen=True)
+class LoadStream:
+    """A stream into a graph that is running. `query` is Spark's own handle, with all that Spark knows about it.
+
+    `ui` is the page on which Spark shows its streams, if there is one.
+    """
+
+    query: StreamingQuery
+    ui: str | None = None
+
+    @property
+    def id(self) -> str:
+        """The id of the query, which commits carry: the same whenever it is started with its checkpoint."""
+        return str(self.query.id)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it runs."""
+        return bool(self.query.isActive)
+
+    @property
+    def progress(self) -> list[dict[str, Any]]:
+        """What Spark tells about the last micro-batches: rows, rates and the time of each step, in milliseconds."""
+        return list(self.query.recentProgress)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it ends; whether it did within `timeout` seconds. What ended it is raised in the graph's words."""
+        try:
+            if timeout is None:
+                self.query.awaitTermination()
+                return True
+            return bool(self.query.awaitTermination(timeout))
+        except Exception as error:
+            if not type(error).__module__.startswith(("pyspark.", "py4j.")):
+                raise
+            raise told(error) from error
+
+    def stop(self) -> None:
+        """End it. A batch that is on its way is finished, or left out as a whole and comes with the next start."""
+        self.query.stop()
+
+    def __repr__(self) -> str:
+        return f"<LoadStream {self.query.name or self.id}, {'running' if self.is_active else 'ended'}>"
+
+
+def load_stream(
+    store: GraphStore,
+    frame: DataFrame,
+    *,
+    checkpoint: str,
+    mode: str,
+    type: str | None,
+    src: str | None,
+    dst: str | None,
+    columns: Mapping[str, str] | None,
+    value_column: str,
+    branch: str,
+    bad_records: str | None,
+    trigger: Mapping[str, Any] | None,
+    name: str | None,
+    actor: str | None,
+) -> LoadStream:
+    """Start a query that loads the micro-batches of a frame into a branch."""
+    store.refuse_if_read_only("load_stream")
+    if not getattr(frame, "isStreaming", False):
+        raise BadRequest("load_stream takes a streaming DataFrame (spark.readStream…); load takes one that is at rest")
+    options = checked(SinkOptions(mode, type, src, dst, columns or {}, branch, actor, value_column, bad_records))
+    check_columns(options, frame.columns)
+    snapshot = store.snapshot(branch=branch, operation="load_stream")
+    if type is not None:
+        catalog = store.catalog(snapshot.schema_digest)
+        taken = InputOptions(type, src, dst, columns)
+        column_mapping(catalog, find_graph_type(catalog, taken), taken).resolve(frame.columns)
+    session = spark_session()
+    register(session, push_down=False)
+    writer = frame.writeStream.format(FORMAT).options(**options.to_options()).option("checkpointLocation", checkpoint)
+    writer = writer.queryName(name) if name else writer
+    writer = writer.trigger(**trigger) if trigger else writer
+    ui = session.sparkContext.uiWebUrl
+    return LoadStream(writer.start(store.uri), f"{ui}/StreamingQuery/" if ui else None)
+
+
+def told(error: BaseException) -> OmniGraphError:
+    """What ended a query, in the graph's words."""
+    found = _TOLD.search(str(error))
+    kind = getattr(errors, found["kind"], None) if found else None
+    if found is None or not isinstance(kind, type) or not issubclass(kind, OmniGraphError):
+        return SparkJobFailed(
+            f"The stream has ended: {reason_of(error)}. Mend that and start it again with its checkpoint: nothing is "
+            "lost or doubled."
+        )
+    message = found["message"].strip()
+    return kind(message, ()) if issubclass(kind, ValidationFailed) else kind(message)

@@ -1,0 +1,1 @@
+"""Streams into a graph whose driver is killed at random, with everything that it started."""
