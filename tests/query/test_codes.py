@@ -315,7 +315,7 @@ CASES: list[tuple[str, str, str, str | None]] = [
     (
         "T9",
         "query q { match { $p: Person ⟦count($p)⟧ > 3 } return { $p } }",
-        "the aggregate `count` belongs in `return` or `order`, not in a match block",
+        "the aggregate `count` belongs in `return`, `with`, `having` or `order`, not in a match block",
         None,
     ),
     (
@@ -643,6 +643,12 @@ CASES: list[tuple[str, str, str, str | None]] = [
         'write "active" for a string, or `$active` for a parameter',
     ),
     (
+        "T11",
+        'query q { update Person set { status: ⟦retired⟧ } where name = "a" }',
+        "`Person` has no property `retired`",
+        'write "retired" for the value of an enum',
+    ),
+    (
         "T45",
         "query q { match { $p: Person } return { $p } limit ⟦$p.age⟧ }",
         "a literal or a parameter is needed here, not the property `$p.age`",
@@ -864,6 +870,48 @@ CASES: list[tuple[str, str, str, str | None]] = [
         'query q { match { $p: Person ⟦bm25($p.bio, "x")⟧ > 1 } return { $p } }',
         "`bm25` ranks rows and belongs in `return` or `order`",
         "filter text with `search(…)`",
+    ),
+    (
+        "T38",
+        "query q($v: Vector(3)) { match { $p: Person ⟦nearest($p.embedding, $v)⟧ < 0.3 } return { $p } }",
+        "`nearest` ranks rows and belongs in `return` or `order`",
+        "sort by it in `order`, with a `limit`",
+    ),
+    (
+        "T1",
+        "query q($n: ⟦Decimal⟧ = 3) { match { $p: Person $p.age > $n } return { $p, $n + 1 as m } }",
+        "unknown parameter type `Decimal`",
+        None,
+    ),
+    (
+        "T6",
+        "query q { match { $p: Person not { $p knows $x } } return { ⟦$x⟧.name } }",
+        "`$x` belongs to the block that binds it and is not known outside",
+        "`optional` hands on what it binds, and `either` what all of its arms bind",
+    ),
+    (
+        "T6",
+        "query q { match { $p: Person either { $p knows $x $x knows $y } or { $p knows $x } } return { $x, ⟦$y⟧ } }",
+        "`$y` belongs to the block that binds it and is not known outside",
+        "`optional` hands on what it binds, and `either` what all of its arms bind",
+    ),
+    (
+        "T7",
+        'query q { match { } return { ⟦[1, "a"]⟧ as l } }',
+        "the items of a list are of one type",
+        None,
+    ),
+    (
+        "T7",
+        'query q { match { $p: Person } return { ⟦["a"] + "z"⟧ as l } }',
+        "`+` cannot take [String] and String",
+        "join lists of one type: `[…]`",
+    ),
+    (
+        "T18",
+        'query q { match { $p: Person } return { coalesce($p.age, ⟦"z"⟧) as l } }',
+        "`coalesce` needs a value of one type with the others (I32) here, and this is String",
+        None,
     ),
 ]
 

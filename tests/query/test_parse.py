@@ -270,6 +270,20 @@ def test_every_keyword_can_be_a_bare_property_in_a_predicate(word: str) -> None:
     assert shape(predicate(f"x < {word} or ({word} = 1)")) == ("or", ("<", "x", word), ("=", word, "1"))
 
 
+@pytest.mark.parametrize("word", [word for word in KEYWORDS if word not in {"true", "false", "null", "not"}])
+def test_every_keyword_can_be_a_bare_property_before_words_of_their_contexts(word: str) -> None:
+    text = f'{word} is null or not {word} is not null and {word} matches "x" and {word} ends_with "y"'
+    assert expression_text(predicate(text)) == text
+    assert isinstance(predicate(f"{word} is null"), syntax.NullTest)
+    [key] = parsed_read(f"query q {{ match {{ }} return {{ 1 as {word} }} order {{ {word} nulls last }} }}").order
+    assert (expression_text(key.expression), key.nulls_first) == (word, False)
+
+
+def test_a_property_called_not_is_tested_for_null() -> None:
+    assert expression_text(predicate("not is null and x = 1")) == "not is null and x = 1"
+    assert isinstance(predicate("not is not null"), syntax.NullTest)
+
+
 def test_a_keyword_between_two_parameters_stays_an_operator() -> None:
     assert shape(condition("$a and $b or not $c")) == ("or", ("and", "$a", "$b"), ("not", "$c"))
     assert shape(condition("$a in $b", "($a: I32, $b: [I32])")) == ("in", "$a", "$b")

@@ -99,6 +99,16 @@ CASES: list[tuple[str, str, str | None]] = [
         "bounds are written `{1,3}`",
     ),
     (
+        "query q { match { $p: P $p.n > 1⟦.⟧ } return { $p } }",
+        "expected `and`, `or`, the next item or `}`, found `.`",
+        "a float is written `1.0`",
+    ),
+    (
+        "query q { match { $p: P $p.n > ⟦.⟧5 } return { $p } }",
+        "expected a value, found `.`",
+        "a float is written `0.5`",
+    ),
+    (
         "query q { match { $p: P ⟦where⟧ $p.age > 3 } return { $p } }",
         "unexpected `where` in a match block",
         "a filter stands in the match block without `where`",

@@ -100,3 +100,18 @@ def test_a_product_with_a_limit_makes_the_pairs_that_it_returns(monkeypatch):
     assert [row["q"] for row in result.rows()] == [f"p{n:04d}" for n in range(10)]
     (joined,) = [line for line in result.explain().lines if "product" in line.name or line.name == "combine"]
     assert joined.rows <= 3000
+
+
+@pytest.mark.parametrize("columns", ["$p.age, $p.bio", "$p"])
+def test_a_scan_that_is_shown_as_a_whole_reads_everything_with_one_question(columns):
+    result, tables = asked(CHAIN, f"match {{ $p: Person }} return {{ {columns} }}", "indexed")
+    assert len(result) == 40
+    assert tables.lookups["node:Person"] == 0
+    assert tables.values["age"] == 40
+
+
+def test_a_condition_on_a_few_reached_nodes_reads_those_alone():
+    text = 'match { $p: Person { name: "p03" }  $p knows $x  $x.age > 1 } return { $x.name }'
+    result, tables = asked(CHAIN, text, "indexed")
+    assert result.scalar() == "p04"
+    assert tables.values["age"] == 1

@@ -116,7 +116,7 @@ def _rows(value: Any) -> tuple[dict[str, Any], ...]:
         raise _Unfit(f"{len(rows)} rows are more than {MAX_ROWS}; load them instead")
     for index, row in enumerate(rows):
         if not isinstance(row, Mapping) or not all(isinstance(name, str) for name in row):
-            raise _Unfit(f"row {index} must be an object, and is {_show(row)}")
+            raise _Unfit(f"record {index + 1} must be an object, and is {_show(row)}")
     return tuple(dict(row) for row in rows)
 
 
@@ -227,6 +227,8 @@ def _date(value: Any) -> datetime.date:
 def _datetime(value: Any) -> datetime.datetime:
     try:
         if isinstance(value, datetime.datetime):
+            if getattr(value, "nanosecond", 0):
+                raise ValueError("it has more than six digits of a second, and no finer time is kept")
             return in_utc(value)
         if isinstance(value, str):
             return parse_datetime(value)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from omnigraph.query import ir
-from omnigraph.query.ir.walk import leaves, rebuild, searches_in
+from omnigraph.query.ir.expression_parts import leaves, rebuild, searches_in
 from omnigraph.query.typing import can_fail
 from omnigraph.schema.types import Scalar, ScalarType
 

@@ -16,7 +16,7 @@ from omnigraph.query.functions.types import (
     arithmetic_type,
     unified,
 )
-from omnigraph.query.ir.walk import children, variables_of
+from omnigraph.query.ir.expression_parts import children, variables_of
 from omnigraph.schema.types import EnumType, ListType, Scalar, ScalarType, ValueType, is_text
 
 __all__ = [

@@ -24,7 +24,7 @@ from omnigraph.read.plan.steps import Plan
 from omnigraph.read.result.explain import Explanation, explain
 from omnigraph.read.result.result import BATCH_ROWS, Result
 from omnigraph.read.search.row_sets import covered_matches, table_truth
-from omnigraph.read.state.control import CancelToken, MemoryBudget, StopSign, memory_shortage
+from omnigraph.read.state.control import CancelToken, MemoryBudget, StopSign, within_memory
 from omnigraph.read.state.profile import Profile
 from omnigraph.read.state.run_state import Run
 from omnigraph.read.tables.arrow_types import result_schema
@@ -137,7 +137,7 @@ def run_on(
     for edge, choice in choices.edges.items():
         if choice.mode is TraversalMode.INDEXED:
             caches.spend(reader.state(edge), choice.indexed_cost)
-    with memory_shortage(run.memory):
+    with within_memory(run.memory):
         return _result(run, plan, choices, catalog)
 
 
@@ -147,7 +147,7 @@ def _result(run: Run, plan: Plan, choices: Choices, catalog: Catalog) -> Result:
     schema = result_schema(plan.query.columns, catalog)
 
     def make_rows(start: int, stop: int) -> pa.RecordBatch:
-        with memory_shortage(run.memory):
+        with within_memory(run.memory):
             rows = project(run, frame.slice(start, stop), columns, schema)
             run.memory.expect("the rows of the result", rows.nbytes)
             return rows

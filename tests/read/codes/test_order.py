@@ -34,3 +34,12 @@ def test_no_row_that_can_be_among_the_first_is_left_out(values: list[int], data:
 def test_pairs_order_as_tuples_do(rows: list[tuple[int, int]]) -> None:
     made = paired(*(np.array([row[at] for row in rows], dtype=np.int64) for at in (0, 1)))
     assert [sorted(made.tolist()).index(code) for code in made.tolist()] == [sorted(rows).index(row) for row in rows]
+
+
+def test_pairs_of_the_widest_codes_order_as_tuples_do() -> None:
+    """Codes whose differences, or whose sums, no code can hold."""
+    widest = [(5, 2**63 - 1), (5, -(2**63)), (5, 0)]
+    high = [(0, 2**62 + 1), (0, 2**62 - 1), (0, 2**62)]
+    for rows in (widest, high):
+        made = paired(*(np.array([row[at] for row in rows], dtype=np.int64) for at in (0, 1)))
+        assert np.argsort(made).tolist() == [1, 2, 0]

@@ -197,3 +197,12 @@ def test_exists_and_not_find_a_match_among_many_edges(block, monkeypatch):
     monkeypatch.setattr(inner, "MANY_EDGES", 0)
     assert run(dense, text, "csr").rows() == expected
     assert 0 < len(expected) < 200
+
+
+def test_an_optional_over_several_edge_types_keeps_the_row_that_reaches_nothing_it_wants():
+    """As many rows are found as there are edges of the first type, and they are not those edges."""
+    people = graph("a b c", "ab", teams="t", member_of=[("b", "t")])
+    text = (
+        'match { $p: Person  optional { $p knows|memberOf $x  $x.@type = "Team" } } return { $p.name, $x.@type as t }'
+    )
+    assert values(ask(people, text)) == [("a", None), ("b", "Team"), ("c", None)]

@@ -33,3 +33,14 @@ def test_a_limit_on_a_product_gives_the_first_rows_of_all(monkeypatch, order, st
         for count in (1, 3, 10, 1000):
             assert run(PEOPLE, f"{text} limit {count}").rows() == whole[:count]
         monkeypatch.undo()
+
+
+def test_a_product_with_fewer_rows_than_its_limit_is_never_held_as_a_whole(monkeypatch):
+    names = [f"p{n:03d}" for n in range(200)]
+    many = graph(names, teams=names)
+    clauses = '$p: Person  $t: Team  ($p.name = $t.title or $t.title < $p.name and $p.name = "p001")'
+    text = f"match {{ {clauses} }} return {{ $p.name as p, $t.title as t }} order {{ $p.name desc }} limit 500"
+    whole = run(many, text).rows()
+    assert len(whole) == 201
+    monkeypatch.setattr(product, "STRETCH", 1000)
+    assert run(many, text, memory_limit=400_000).rows() == whole

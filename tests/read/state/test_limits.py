@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.errors import BadRequest, Cancelled, QueryTimeout, ResourceLimit
+from omnigraph.query.evaluate import room
 from omnigraph.read.state.control import CancelToken
 from tests.read.asking import graph, person, run
 
@@ -97,8 +98,16 @@ def test_a_query_stops_when_its_time_is_over():
         run(dense, text, "csr", timeout=0.001)
     assert caught.value.details["timeout"] == 0.001
     assert run(MANY, "match { $p: Person } return { count($p) as n }", timeout=60).scalar() == 2000
-    with pytest.raises(BadRequest, match="more than 0"):
-        run(MANY, PRODUCT, timeout=0)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"timeout": 0}, {"timeout": "soon"}, {"timeout": float("nan")}, {"memory_limit": 0}, {"memory_limit": "1"}],
+)
+def test_a_limit_that_is_none_is_refused_in_words(limits):
+    (name,) = limits
+    with pytest.raises(BadRequest, match=f"{name} must be a .*number of .* above 0"):
+        run(MANY, PRODUCT, **limits)
 
 
 def test_texts_count_by_their_bytes():
@@ -111,6 +120,50 @@ def test_texts_count_by_their_bytes():
     ):
         with pytest.raises(ResourceLimit):
             run(long, text, memory_limit=1_000_000)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        'length(replace($s, "x", $s))',
+        "length(replace($p.name + $s, $o, $s))",
+        "length($p.name + $s + $s)",
+        "length(join([$p.name, $s], $s))",
+        "length(join($l, $s))",
+        "size([$p.name, $s])",
+        "size([$p.name] + [$s])",
+        "length(case { when $p.name = $s then $p.name else $s })",
+        "length(coalesce($p.bio, $s))",
+    ],
+)
+def test_values_that_are_made_on_the_way_count(value):
+    text = f"""query q($s: String, $o: String, $l: [String]) {{
+        match {{ $p: Person  {value} > 0 }} return {{ count($p) as n }} }}"""
+    given = {"s": "x" * 2000, "o": "x", "l": ["a"] * 3000}
+    with pytest.raises(ResourceLimit) as caught:
+        run(MANY, text, params=given, memory_limit=2_000_000)
+    assert caught.value.details["needed"] > 2_000_000
+    assert run(MANY, text, params={**given, "s": "x"}, memory_limit=200_000_000).scalar() == 2000
+
+
+def test_texts_that_no_column_can_hold_are_refused_in_words():
+    text = "query q($s: String) { match { $p: Person  length($p.name + $s) > 0 } return { count($p) as n } }"
+    with pytest.raises(ResourceLimit, match=r"`\$p.name \+ \$s` would take"):
+        run(MANY, text, params={"s": "x" * 1_100_000})
+
+
+@pytest.mark.parametrize("value", ["$q.bio", "$q.name", "$q"])
+def test_texts_of_a_result_that_no_column_can_hold_are_refused_in_words(monkeypatch, value):
+    monkeypatch.setattr(room, "CAPACITY", 10_000)
+    people = [person("hub", bio="x" * 100), *(person(f"p{n}") for n in range(200))]
+    star = graph(people, [(f"p{n}", "hub") for n in range(200)])
+    text = f"match {{ $p: Person  $p knows $q }} return {{ $p.name as p, {value} as q }}"
+    assert len(run(star, text + " limit 50")) == 50
+    wide = graph(
+        [person("h" * 100), *(person(f"p{n}") for n in range(200))], [(f"p{n}", "h" * 100) for n in range(200)]
+    )
+    with pytest.raises(ResourceLimit, match="the texts of"):
+        run(star if value != "$q.name" else wide, text)
 
 
 def test_what_the_machine_refuses_is_a_limit_too(monkeypatch):

@@ -19,7 +19,7 @@ from omnigraph.query.check.scope import Bound, Scope, shown
 from omnigraph.query.check.values.expressions import ExpressionChecker
 from omnigraph.query.check.values.places import Place
 from omnigraph.query.check.written_names import common_names, own_variables
-from omnigraph.query.ir.walk import columns_of, variables_of
+from omnigraph.query.ir.expression_parts import columns_of, variables_of
 from omnigraph.query.text import syntax
 
 
@@ -113,6 +113,7 @@ class _BlockChecker(BlockWalks):
         for name in later:
             del scope.variables[name]
         block, inner, columns = self._inside(clauses, scope)
+        self.scope.inside |= scope.variables.keys() - self.scope.variables.keys()
         if not inner and len(self.scope.problems.found) == before:
             article = "an" if related == "exists" else "a"
             message = f"{article} `{related}` block must use at least one variable that is bound outside of it"
@@ -170,6 +171,7 @@ class _BlockChecker(BlockWalks):
             used |= seen
             columns |= read
             arms.append(block)
+            self.scope.inside |= scope.variables.keys() - self.scope.variables.keys() - bounds.keys()
             for name in shared:
                 self._join_types(bounds[name], scope.variables[name], clause)
         for name in shared:

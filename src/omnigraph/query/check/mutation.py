@@ -9,11 +9,11 @@ from typing import Any
 from omnigraph.diagnostics import Span, did_you_mean
 from omnigraph.query import codes, ir
 from omnigraph.query.blob_text import parse_blob
-from omnigraph.query.check.scope import Scope, shown, suggest_variable
+from omnigraph.query.check.scope import UNKNOWN, Scope, shown, suggest_variable
 from omnigraph.query.check.values.expressions import ExpressionChecker, Row
 from omnigraph.query.check.values.literals import Misfit, typed
 from omnigraph.query.check.values.places import Place
-from omnigraph.query.ir.walk import variables_of
+from omnigraph.query.ir.expression_parts import variables_of
 from omnigraph.query.text import syntax
 from omnigraph.query.text.print import expression_text
 from omnigraph.query.typing import BLOB, BOOL, F64, STRING, arithmetic_type, type_of
@@ -120,6 +120,8 @@ def _delete(statement: syntax.Delete, target: _Target, scope: Scope) -> ir.State
 def _insert_rows(statement: syntax.InsertRows, table: GraphType, scope: Scope) -> ir.Statement | None:
     name = statement.rows.name
     parameter = scope.parameters.get(name)
+    if parameter is not None and parameter.type == UNKNOWN:
+        return None
     if parameter is None or parameter.type != ir.RowsType(table.table_key):
         found = "not declared" if parameter is None else f"{parameter.type}"
         message = f"`insert {table.name} from` needs rows of {table.name}, and `${name}` is {found}"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.query import codes, ir
-from omnigraph.query.check.scope import Problems, Scope
+from omnigraph.query.check.scope import UNKNOWN, Problems, Scope
 from omnigraph.query.check.values.expressions import ExpressionChecker
 from omnigraph.query.check.values.literals import Misfit, typed
 from omnigraph.query.check.values.places import Place
 from omnigraph.query.text import syntax
-from omnigraph.query.typing import STRING
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.types import ListType, Scalar, ScalarType, ValueType, VectorType
 
@@ -39,6 +38,8 @@ def _default(
     if written is None:
         return None
     name = parameter.variable.name
+    if type_ == UNKNOWN:
+        return None
     if isinstance(type_, ir.RowsType):
         problems.add(codes.PARAMETER_DEFAULT, f"`${name}` holds rows and has no default", written.span)
         return None
@@ -84,7 +85,7 @@ def _parameter_type(written: syntax.TypeName, catalog: Catalog, problems: Proble
         elif table is not None:
             hint = f"rows of it are `[{table.name}]`"
         problems.add(codes.UNKNOWN_TYPE, f"unknown parameter type `{name}`", written.name.span, hint)
-        return STRING
+        return UNKNOWN
     if written.size is not None:
         problems.add(codes.PARAMETER_DECLARATION, f"`{name}` takes no size", written.span)
     if not written.is_list:

@@ -126,7 +126,9 @@ class _Checker:
         type_ = type_of(expr)
         span = projection.expression.span
         if type_ is None:
-            checker.problem(codes.OPERAND_TYPE, "this value has no type of its own", span, "return a typed value")
+            mixed = isinstance(expr, ir.Literal) and bool(expr.value)
+            message = "the items of a list are of one type" if mixed else "this value has no type of its own"
+            checker.problem(codes.OPERAND_TYPE, message, span, None if mixed else "return a typed value")
             return None
         if is_blob(type_):
             checker.problem(codes.BLOB_AS_VALUE, "a blob cannot be returned by a query", span)

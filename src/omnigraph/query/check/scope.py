@@ -73,6 +73,10 @@ def shown(name: str) -> str:
     return name.split("#", 1)[0]
 
 
+UNKNOWN = ir.RowsType("")
+"""The type of a parameter whose type was not understood: what uses it is no second mistake."""
+
+
 @dataclass(slots=True)
 class Scope:
     """The names of one block: its variables as they are written, and the aliases of an earlier stage."""
@@ -84,6 +88,8 @@ class Scope:
     columns: dict[str, ir.ColumnRef] = field(default_factory=dict)
     left_behind: frozenset[str] = frozenset()
     """Variables of earlier stages that a `with` did not list."""
+    inside: set[str] = field(default_factory=set)
+    """Variables that only blocks inside this one bind."""
 
     def inner(self) -> Scope:
         """A scope for a block inside this one: it sees all that is bound here, and may know more of it."""

@@ -12,25 +12,37 @@ import pyarrow.compute as pc
 from omnigraph.errors import BadRequest
 from omnigraph.query import ir
 from omnigraph.query.evaluate.sums import EXACT, Codes, group_sums, integer_sums, integer_totals
-from omnigraph.query.functions.kernels.rows import CannotCompute, fit
+from omnigraph.query.functions.kernels.arguments import CannotCompute, fit
 
 _F = ir.AggregateFunction
 
 
-def aggregate(wanted: ir.Aggregate, values: pa.Array, groups: Codes, count: int, result: pa.DataType) -> pa.Array:
+def aggregate(
+    wanted: ir.Aggregate,
+    values: pa.Array,
+    groups: Codes,
+    count: int,
+    result: pa.DataType,
+    sizes: Codes | None = None,
+) -> pa.Array:
     """The aggregate of each of `count` groups.
 
     `values` are those of the argument, in the order of the rows (for an entity its ids); `groups` says for each row
-    which group it is in, from 0; `result` is the Arrow type of the answer. Raises `BadRequest` for a sum that does not
+    which group it is in, from 0; `result` is the Arrow type of the answer; `sizes`, where it is known, says how many
+    rows each group has. Raises `BadRequest` for a sum that does not
     fit.
     """
     try:
-        return _aggregate(wanted, values, groups, count, result)
+        return _aggregate(wanted, values, groups, count, result, sizes)
     except CannotCompute as problem:
         raise BadRequest(f"{problem} in `{wanted.source}`", expression=wanted.source) from None
 
 
-def _aggregate(wanted: ir.Aggregate, values: pa.Array, groups: Codes, count: int, result: pa.DataType) -> pa.Array:
+def _aggregate(
+    wanted: ir.Aggregate, values: pa.Array, groups: Codes, count: int, result: pa.DataType, sizes: Codes | None
+) -> pa.Array:
+    if values.null_count or wanted.distinct:
+        sizes = None
     if values.null_count:
         present = values.is_valid()
         groups = groups[present.to_numpy(zero_copy_only=False)]
@@ -38,7 +50,8 @@ def _aggregate(wanted: ir.Aggregate, values: pa.Array, groups: Codes, count: int
     if wanted.distinct:
         first = distinct_rows(values, groups)
         values, groups = values.take(pa.array(first)), groups[first]
-    sizes = np.bincount(groups, minlength=count).astype(np.int64)
+    if sizes is None:
+        sizes = np.bincount(groups, minlength=count).astype(np.int64)
     if wanted.function is _F.COUNT:
         return pa.array(sizes)
     if wanted.function is _F.COLLECT:
@@ -52,7 +65,7 @@ def _aggregate(wanted: ir.Aggregate, values: pa.Array, groups: Codes, count: int
             sums = integer_sums(fit(values, result), groups, count)
             return pc.if_else(pa.array(empty), None, sums)
         case _F.SUM:
-            return pa.array(group_sums(values, groups, count), pa.float64(), mask=empty)
+            return pa.array(group_sums(values, groups, sizes), pa.float64(), mask=empty)
         case _F.AVG:
             return pa.array(_means(values, groups, count, sizes), pa.float64(), mask=empty)
         case _F.STDDEV:
@@ -83,7 +96,7 @@ def _even(values: pa.Array) -> pa.Array:
 
 def _means(values: pa.Array, groups: Codes, count: int, sizes: Codes) -> Any:
     """Of integers the exact sum divided once; of floats the sum divided."""
-    sums = group_sums(values, groups, count)
+    sums = group_sums(values, groups, sizes)
     if pa.types.is_integer(values.type) and bool(np.any(np.abs(sums) >= EXACT)):
         totals = integer_totals(values, groups, count)
         return np.array([mean_of(total, size) for total, size in zip(totals, sizes.tolist(), strict=True)])
@@ -101,7 +114,7 @@ def _deviations(values: pa.Array, groups: Codes, count: int, sizes: Codes) -> An
     means = _means(values, groups, count, sizes)
     with np.errstate(all="ignore"):
         apart = fit(values, pa.float64()).to_numpy(zero_copy_only=False) - means[groups]
-        return np.sqrt(group_sums(pa.array(apart * apart), groups, count) / (sizes - 1))
+        return np.sqrt(group_sums(pa.array(apart * apart), groups, sizes) / (sizes - 1))
 
 
 def _medians(values: pa.Array, groups: Codes, count: int, sizes: Codes) -> Any:

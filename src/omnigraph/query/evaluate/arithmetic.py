@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.query.functions.kernels import lists
-from omnigraph.query.functions.kernels.rows import CannotCompute, any_true, columns, fit
+from omnigraph.query.functions.kernels.arguments import CannotCompute, any_true, columns, fit
 from omnigraph.query.ir import ArithmeticOp
 
 _CHECKED = {

@@ -15,9 +15,10 @@ from omnigraph.query import ir
 from omnigraph.query.evaluate import arithmetic
 from omnigraph.query.evaluate.comparisons import compare
 from omnigraph.query.evaluate.membership import contains, matches, on_text
+from omnigraph.query.evaluate.room import CAPACITY, bytes_of, bytes_of_call, take_room
 from omnigraph.query.functions.kernels import lists
+from omnigraph.query.functions.kernels.arguments import CannotCompute, as_array, exactly, fit
 from omnigraph.query.functions.kernels.moments import shift
-from omnigraph.query.functions.kernels.rows import CannotCompute, as_array, exactly, fit
 from omnigraph.query.functions.table import FUNCTIONS, NullRule
 from omnigraph.query.typing import BOOL, can_fail, type_of
 from omnigraph.schema.arrow import arrow_type
@@ -46,7 +47,10 @@ class Evaluation:
 
     def array(self, expr: ir.Expr) -> pa.Array:
         """The value for each row."""
-        return as_array(self.value(expr), self.length)
+        value = self.value(expr)
+        if isinstance(value, pa.Scalar):
+            take_room(bytes_of(value, self.length), "a constant in every row")
+        return as_array(value, self.length)
 
     def value(self, expr: ir.Expr) -> Any:
         """An array, or a scalar that stands for the same value in every row."""
@@ -87,7 +91,9 @@ class Evaluation:
             case ir.Not(item):
                 return pc.invert(self.value(item))
             case ir.ListOf(items, type_):
-                return lists.made_of([self.array(item) for item in items], _arrow(type_))
+                parts = [self.array(item) for item in items]
+                take_room(sum(bytes_of(part, self.length) for part in parts), "a list of values")
+                return lists.made_of(parts, _arrow(type_))
             case ir.Index(items, index):
                 return lists.item(self.array(items), self.array(index))
             case _:
@@ -103,11 +109,16 @@ class Evaluation:
             return self._compute(expr)
         except CannotCompute as problem:
             raise BadRequest(f"{problem} in `{expr.source}`", expression=expr.source) from None
+        except pa.ArrowCapacityError:
+            take_room(CAPACITY + 1, f"`{expr.source}`")
+            raise
 
     def _compute(self, expr: _Computed) -> Any:
         match expr:
             case ir.Arithmetic(op, left, right, type_):
                 (one, two), constant = self._arguments((left, right))
+                length = 1 if constant else self.length
+                take_room(bytes_of(one, length) + bytes_of(two, length), f"`{expr.source}`")
                 return _first(arithmetic.compute(op, one, two, _arrow(type_)), constant)
             case ir.Negate(item, type_):
                 return arithmetic.negate(self.value(item), _arrow(type_))
@@ -121,15 +132,16 @@ class Evaluation:
                     amounts = arithmetic.negate(amounts, pa.int64())
                 return shift(self.array(moment), amounts, unit.value, _arrow(type_))
             case ir.Call(name, args, type_):
-                return self._call(name, args, _arrow(type_))
+                return self._call(name, args, _arrow(type_), expr.source)
 
-    def _call(self, name: str, args: tuple[ir.Expr, ...], result: pa.DataType) -> Any:
+    def _call(self, name: str, args: tuple[ir.Expr, ...], result: pa.DataType, source: str) -> Any:
         function = FUNCTIONS[name]
         values, constant = self._arguments(args)
         if function.null is not NullRule.FIRST and any(
             pa.types.is_null(value.type) or (isinstance(value, pa.Scalar) and not value.is_valid) for value in values
         ):
             return pa.scalar(None, result)
+        take_room(bytes_of_call(name, values), f"`{source}`")
         made = function.kernel(values, result)
         return _first(made if made.type == result else made.cast(result), constant)
 

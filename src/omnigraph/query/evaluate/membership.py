@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from omnigraph.query import ir
 from omnigraph.query.evaluate.comparisons import compare, is_numeric, same_type
 from omnigraph.query.evaluate.numbers import members_like
-from omnigraph.query.functions.kernels.rows import CannotCompute
+from omnigraph.query.functions.kernels.arguments import CannotCompute
 from omnigraph.schema.patterns import BadPattern, anchored_pattern
 
 

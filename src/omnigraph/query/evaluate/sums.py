@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.query.functions.kernels.rows import CannotCompute
+from omnigraph.query.functions.kernels.arguments import CannotCompute
 
 Codes = npt.NDArray[np.int64]
 
@@ -20,6 +20,8 @@ EXACT = 2**53
 """Integers up to here are exact as 64-bit floats."""
 _STRETCH = 2**20
 """So many numbers of 32 bits add up exactly as floats."""
+_IN_REACH = 900
+"""Grids of so many powers of two up or down have their anchors well inside of what floats hold."""
 _IN_CACHE = 2**16
 """So many numbers, and what is made of them on the way, fit the cache of a processor."""
 
@@ -64,8 +66,9 @@ def integer_totals(values: pa.Array, groups: Codes, count: int) -> list[int]:
     return [(up << 32) + down for up, down in zip(high.tolist(), low.tolist(), strict=True)]
 
 
-def group_sums(values: pa.Array, numbers: Codes, count: int) -> npt.NDArray[np.float64]:
-    """The sum of each group as a 64-bit float, whatever the order of rows."""
+def group_sums(values: pa.Array, numbers: Codes, sizes: Codes) -> npt.NDArray[np.float64]:
+    """The sum of each group as a 64-bit float, whatever the order of rows. `sizes` are how many values each has."""
+    count = len(sizes)
     plain = np.asarray(values.to_numpy(zero_copy_only=False))
     if len(plain) == 0:
         return np.zeros(count)
@@ -78,42 +81,61 @@ def group_sums(values: pa.Array, numbers: Codes, count: int) -> npt.NDArray[np.f
     finite = np.isfinite(plain)
     if not finite.all():
         infinite = np.bincount(numbers[~finite], weights=plain[~finite], minlength=count)
-        return infinite + _float_sums(plain[finite], numbers[finite], count)
-    return _float_sums(plain, numbers, count)
+        rest = numbers[finite]
+        return infinite + _float_sums(plain[finite], rest, np.bincount(rest, minlength=count))
+    return _float_sums(plain, numbers, sizes)
 
 
-def _float_sums(values: npt.NDArray[np.float64], numbers: Codes, count: int) -> npt.NDArray[np.float64]:
+def _float_sums(values: npt.NDArray[np.float64], numbers: Codes, sizes: Codes) -> npt.NDArray[np.float64]:
     """Sums that do not depend on the order of rows, nor on what is in other groups.
 
     Each value is cut into pieces on a grid of its group, coarse to fine. Pieces of one grid add up without rounding, in
     any order; three grids hold more digits than a float does.
     """
-    largest = np.zeros(count)
-    np.maximum.at(largest, numbers, np.abs(values))
-    sizes = np.bincount(numbers, minlength=count)
+    count = len(sizes)
     width = 52 - np.frexp(np.maximum(sizes, 2).astype(np.float64))[1]
-    grids = np.frexp(largest)[1] - width * np.arange(1, LEVELS + 1)[:, np.newaxis]
+    grids = _largest_exponents(values, numbers, count) - width * np.arange(1, LEVELS + 1)[:, np.newaxis]
     totals = np.zeros((LEVELS, count))
+    in_reach = int(np.abs(grids).max(initial=0)) < _IN_REACH
     # Pieces add up exactly in any order, so a stretch that fits the processor's cache is taken through all grids.
     for start in range(0, len(values), _IN_CACHE):
         rest, own = values[start : start + _IN_CACHE], numbers[start : start + _IN_CACHE]
         for total, exponents in zip(totals, grids, strict=True):
-            steps = np.rint(_scaled(rest, -exponents, own))
-            total += np.bincount(own, weights=steps, minlength=count)
-            rest = rest - _scaled(steps, exponents, own)
+            pieces = _on_grid(rest, exponents, own) if in_reach else _on_far_grid(rest, exponents, own)
+            total += np.bincount(own, weights=pieces, minlength=count)
+            rest = rest - pieces
             if not rest.any():
                 break
-    sums = np.zeros(count)
-    for total, exponents in zip(totals, grids, strict=True):
-        sums += np.ldexp(total, exponents)
-    return sums
+    return np.asarray(totals[0] + totals[1] + totals[2])
 
 
-def _scaled(values: npt.NDArray[np.float64], exponents: Codes, numbers: Codes) -> npt.NDArray[np.float64]:
-    """Each value times two to the power of its group's exponent."""
-    if int(np.abs(exponents).max()) < 1000:
-        # A power of two that a float holds: multiplying by it is exact, and much faster than `ldexp`.
-        powers = np.ldexp(1.0, exponents)
-        same = bool(np.all(exponents == exponents[0]))
-        return np.asarray(values * (powers[0] if same else powers[numbers]))
-    return np.asarray(np.ldexp(values, exponents[numbers]))
+def _on_grid(values: npt.NDArray[np.float64], exponents: Codes, numbers: Codes) -> npt.NDArray[np.float64]:
+    """Each value rounded to a multiple of two to the power of its group's exponent.
+
+    A float that is so large that its last digit is one step of the grid takes on just those digits of what is added.
+    """
+    anchors = np.ldexp(1.5, exponents + 52)
+    same = bool((exponents == exponents[0]).all())
+    anchor = anchors[0] if same else anchors[numbers]
+    pieces = values + anchor
+    pieces -= anchor
+    return np.asarray(pieces)
+
+
+def _on_far_grid(values: npt.NDArray[np.float64], exponents: Codes, numbers: Codes) -> npt.NDArray[np.float64]:
+    """As `_on_grid`, slowly, where no float is large enough or a power of two too small."""
+    return np.asarray(np.ldexp(np.rint(np.ldexp(values, -exponents[numbers])), exponents[numbers]))
+
+
+def _largest_exponents(values: npt.NDArray[np.float64], numbers: Codes, count: int) -> Codes:
+    """For each group the power of two just above its largest value. Where values of one size are in all groups, a look
+    at the first of them is enough: no group can have more than there is."""
+    top = np.frexp(max(float(values.max(initial=0.0)), -float(values.min(initial=0.0))))[1]
+    largest, exponents = np.zeros(count), np.zeros(count, dtype=np.int64)
+    for start in range(0, len(values), _IN_CACHE):
+        stretch = slice(start, start + _IN_CACHE)
+        np.maximum.at(largest, numbers[stretch], np.abs(values[stretch]))
+        exponents = np.frexp(largest)[1].astype(np.int64)
+        if bool((exponents == top).all()):
+            break
+    return exponents

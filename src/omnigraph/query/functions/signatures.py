@@ -138,7 +138,7 @@ def result_of(signature: Signature, types: Sequence[ValueType | None]) -> ValueT
         return Misfit(index, f"{_WORDS[signature.result]} that is not null")
     known = [type_ for _, type_ in meant]
     joined = arithmetic_type(*known) if signature.result == "Number" else unified(known)
-    return joined if joined is not None else Misfit(meant[-1][0], f"of one type with the others ({known[0]})")
+    return joined if joined is not None else Misfit(meant[-1][0], f"a value of one type with the others ({known[0]})")
 
 
 def _fits(kind: str, type_: ValueType) -> bool:

@@ -166,6 +166,6 @@ __all__ = [
     "Unit",
     "Update",
     "Variable",
+    "expression_parts",
     "searched_column",
-    "walk",
 ]

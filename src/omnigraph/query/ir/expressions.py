@@ -107,9 +107,14 @@ class Param:
     def taken(self, values: Mapping[str, Any]) -> Any:
         """Its value among those of all parameters."""
         value = values.get(self.name)
-        if isinstance(value, tuple | list):
-            return tuple(spelled(self.ids, each) for each in value) if self.ids else value
-        return spelled(self.ids, value)
+        if not self.ids or value is None:
+            return value
+        return tuple(map(self._id, value)) if isinstance(value, tuple | list) else self._id(value)
+
+    def _id(self, value: Any) -> str:
+        """The id that a value stands for; what is no value of the key becomes a text that is no id."""
+        found = spelled(self.ids, value)
+        return found if isinstance(found, str) else str(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from omnigraph.errors import InternalError
 from omnigraph.query import ir
 from omnigraph.query.check.blocks import Binding, Block, Condition, Exists, Hop, Maybe, OneOf, Without
 from omnigraph.query.check.scope import joined_key
-from omnigraph.query.ir.walk import variables_of
+from omnigraph.query.ir.expression_parts import variables_of
 from omnigraph.query.typing import can_fail
 
 

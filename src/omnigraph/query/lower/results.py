@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from omnigraph.query import ir
 from omnigraph.query.check.results import CheckedResult, OrderedBy
 from omnigraph.query.check.values.aggregates import has_aggregate
-from omnigraph.query.ir.walk import rebuild
+from omnigraph.query.ir.expression_parts import rebuild
 from omnigraph.query.typing import F64, is_nullable, type_of
 from omnigraph.schema.types import ListType, VectorType
 

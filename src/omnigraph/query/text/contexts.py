@@ -28,6 +28,14 @@ _OPERAND_STARTS = _LITERALS | {
 }
 _OPERAND_ENDS = _LITERALS | {"NAME", "VARIABLE", "PARAMETER", "RPAREN", "RBRACKET"}
 _WORD_OPERATORS = frozenset({"IN", "CONTAINS", "STARTS_WITH"})
+_SIGNS = frozenset({"EQ", "NE", "LT", "LE", "GT", "GE", "PLUS", "MINUS", "STAR", "SLASH", "PERCENT"})
+_OPERAND_FOLLOWS = (
+    _SIGNS
+    | _WORD_OPERATORS
+    | {"WHERE", "AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "DISTINCT", "MATCHES", "ENDS_WITH"}
+    | {"LPAREN", "LBRACE", "LBRACKET", "INDEX_OPEN", "COMMA", "COLON"}
+)
+"""Behind these a value starts, so that a keyword there is the name of a property or an alias."""
 _NAMES_FOLLOW = frozenset(
     {"COLON", "EDGE_OPEN", "VBAR", "DOT", "AT", "INSERT", "UPDATE", "DELETE", "QUERY", "AS", "NEW"}
 )
@@ -87,7 +95,8 @@ def _is_name_place(tokens: Sequence[Token], index: int) -> bool:
     if before == "COLON":
         # `$x: case` is a type; in `p: case { … }` and `f(p: case { … })` a value follows.
         return further in {"VARIABLE", "PARAMETER"}
-    return before in _NAMES_FOLLOW and not (before in WORD_TOKENS and further in {"DOT", "AS", "AT"})
+    is_name = before in WORD_TOKENS and further in _OPERAND_FOLLOWS | {"DOT", "AS", "AT"}
+    return before in _NAMES_FOLLOW and not is_name
 
 
 def _is_named(tokens: Sequence[Token], index: int) -> bool:
@@ -150,9 +159,7 @@ def _case(tokens: Sequence[Token], index: int, depth: int) -> str | None:
 
 
 def _is(tokens: Sequence[Token], index: int, depth: int) -> str | None:
-    following = type_at(tokens, index + 1)
-    null = following == "NULL" or (following == "NOT" and type_at(tokens, index + 2) == "NULL")
-    return "IS" if null and _ends_operand(tokens, index - 1) else None
+    return "IS" if _tests_null(tokens, index) and _ends_operand(tokens, index - 1) else None
 
 
 def _operator(tokens: Sequence[Token], index: int, depth: int) -> str | None:
@@ -193,13 +200,26 @@ _RULES: dict[str, Callable[[Sequence[Token], int, int], str | None]] = {
 
 
 def _ends_operand(tokens: Sequence[Token], index: int) -> bool:
-    kind = type_at(tokens, index)
-    return kind in _OPERAND_ENDS or kind == "RBRACE" or (kind in WORD_TOKENS and type_at(tokens, index - 1) == "DOT")
+    kind, before = type_at(tokens, index), type_at(tokens, index - 1)
+    if kind in KEYWORD_TOKENS and kind not in _OPERAND_ENDS:
+        # `where order is null`; `not` before a value negates it.
+        return before == "DOT" or (kind != "NOT" and before in _OPERAND_FOLLOWS)
+    return kind in _OPERAND_ENDS or kind == "RBRACE"
 
 
 def _is_not_property(tokens: Sequence[Token], index: int) -> bool:
-    """`where not in [1, 2]`: here `not` is the property."""
-    return type_at(tokens, index + 1) in _WORD_OPERATORS and type_at(tokens, index + 2) in _OPERAND_STARTS
+    """`where not in [1, 2]` and `where not is null`: here `not` is the property; in `not in is null` it is `in`."""
+    if type_at(tokens, index + 1) in _WORD_OPERATORS:
+        return type_at(tokens, index + 2) in _OPERAND_STARTS and not _tests_null(tokens, index + 2)
+    return _tests_null(tokens, index + 1)
+
+
+def _tests_null(tokens: Sequence[Token], index: int) -> bool:
+    """Whether `is null` or `is not null` stands here."""
+    if type_at(tokens, index) not in WORD_TOKENS or tokens[index].value != "is":
+        return False
+    following = type_at(tokens, index + 1)
+    return following == "NULL" or (following == "NOT" and type_at(tokens, index + 2) == "NULL")
 
 
 # --- signs

@@ -220,7 +220,9 @@ def _hint(tokens: Sequence[Token], index: int, accepted: set[str]) -> str | None
         case "COLON", _ if "EQ" in accepted and previous in WORD_TOKENS:
             return f"a variable is written `${tokens[index - 1].value}`"
         case "DOT", "INTEGER":
-            return "bounds are written `{1,3}`"
+            return "bounds are written `{1,3}`" if before[1] == "LBRACE" else "a float is written `1.0`"
+        case "DOT", _ if "FLOAT" in accepted:
+            return "a float is written `0.5`"
         case "LBRACE", "RETURN" | "ORDER":
             return f"is a `}}` missing before `{tokens[index - 1].value}`?"
         case "MATCH", _ if "RETURN" in accepted:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.diagnostics import Span
+from omnigraph.query.text.parse_tables import load_parser
 
 if TYPE_CHECKING:
     from lark import Lark, Token
@@ -82,13 +82,10 @@ MAX_NESTING = 64
 
 @lru_cache(maxsize=1)
 def parser() -> Lark:
-    """The parser, built once per process when the first query is parsed."""
-    from lark import Lark
-
+    """The parser, loaded once per process when the first query is parsed."""
     from omnigraph.query.text.build import SyntaxBuilder
 
-    grammar = resources.files("omnigraph.query.text").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer="basic", start=["query", "broken"], transformer=SyntaxBuilder())
+    return load_parser(SyntaxBuilder())
 
 
 def tokenize(source: str) -> list[Token]:

@@ -94,6 +94,19 @@ def distinct_codes(codes: Codes) -> tuple[Codes, Codes]:
     return distinct, (np.cumsum(there) - 1)[codes - low]
 
 
+def removed(values: Codes, places: Codes) -> Codes:
+    """The values without those at these places, which are in order; few places are skipped stretch by stretch."""
+    if len(places) > _FEW_PLACES:
+        return np.delete(values, places)
+    out = np.empty(len(values) - len(places), dtype=values.dtype)
+    start = 0
+    for number, place in enumerate(places.tolist()):
+        out[start - number : place - number] = values[start:place]
+        start = place + 1
+    out[start - len(places) :] = values[start:]
+    return out
+
+
 def inserted(values: Codes, places: Codes, added: Codes) -> Codes:
     """The values with others put in before these places, which are in order.
 

@@ -37,18 +37,30 @@ def expand_or_nothing(run: Run, frame: Frame, step: ExpandStep) -> Frame:
     whole = len(there) == frame.length
     rows, reached = _filtered_rows(run, frame if whole else frame.take(there), step)
     rows = rows if whole else there[rows]
-    matched = np.zeros(frame.length, dtype=bool)
-    matched[rows] = True
-    alone = np.flatnonzero(~matched)
+    alone, places = _left_alone(run, frame, step, rows)
     if len(alone):
-        # Rows that are in order stay so: sorting them again would cost more than everything else here.
-        in_order = bool(np.all(rows[1:] >= rows[:-1]))
-        places = np.searchsorted(rows, alone) if in_order else np.full(len(alone), len(rows))
         nothing = np.full(len(alone), NULL, dtype=np.int64)
         edges = None if reached.edges is None else inserted(reached.edges, places, nothing)
         rows = inserted(rows, places, alone)
         reached = Reached(rows, inserted(reached.targets, places, nothing), edges)
     return _bound(run, frame, step, rows, reached)
+
+
+def _left_alone(run: Run, frame: Frame, step: ExpandStep, rows: Codes) -> tuple[Codes, Codes]:
+    """The rows of the frame from which nothing was reached, and where each goes among the rows that were found.
+
+    Rows that are in order stay so: sorting them again would cost more than everything else here.
+    """
+    degrees = degrees_of(run, frame, step)
+    if degrees is not None and int(degrees.sum()) == len(rows):
+        # Every entry of every row was taken, one row after the other.
+        alone = np.flatnonzero(degrees == 0)
+        return alone, (np.cumsum(degrees) - degrees)[alone] if len(alone) else alone
+    matched = np.zeros(frame.length, dtype=bool)
+    matched[rows] = True
+    alone = np.flatnonzero(~matched)
+    in_order = bool(np.all(rows[1:] >= rows[:-1]))
+    return alone, np.searchsorted(rows, alone) if in_order else np.full(len(alone), len(rows))
 
 
 def _filtered_rows(run: Run, frame: Frame, step: ExpandStep, window: Window | None = None) -> tuple[Codes, Reached]:

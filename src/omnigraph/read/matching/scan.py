@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from omnigraph.query import ir
-from omnigraph.query.ir.walk import leaves, rebuild, searches_in
+from omnigraph.query.ir.expression_parts import leaves, rebuild, searches_in
 from omnigraph.query.typing import STRING
 from omnigraph.read.codes.arrays import Codes, Mask, distinct_codes
 from omnigraph.read.plan.steps import ScanStep

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from omnigraph.query import ir
 from omnigraph.query.evaluate.aggregates import aggregate
-from omnigraph.read.codes.arrays import Codes, combined, distinct_codes, factorize
+from omnigraph.read.codes.arrays import Codes, combined, distinct_codes, factorize, removed
 from omnigraph.read.codes.order import is_null, order_codes, total_order
 from omnigraph.read.operators.sort import column_order
 from omnigraph.read.plan.show import show
@@ -28,11 +28,12 @@ DENSE_ROWS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Which group each row is in, how many there are, and for each group its keys."""
+    """Which group each row is in, how many there are, for each group its keys, and where that is known its rows."""
 
     numbers: Codes
     count: int
     keys: tuple[ComputedColumn, ...]
+    sizes: Codes | None = None
 
 
 def group(run: Run, frame: Frame, operator: ir.GroupBy) -> Frame:
@@ -52,13 +53,13 @@ def group(run: Run, frame: Frame, operator: ir.GroupBy) -> Frame:
     }
     for column in operator.aggregates:
         assert isinstance(column.expr, ir.Aggregate)
-        columns[column.name] = _aggregate(run, frame, column.expr, column, groups.numbers, groups.count)
+        columns[column.name] = _aggregate(run, frame, column.expr, column, groups)
     return Frame(groups.count, bound, columns)
 
 
 def _groups(run: Run, frame: Frame, keys: Sequence[ir.Column]) -> Groups:
     if not keys:
-        return Groups(np.zeros(frame.length, dtype=np.int64), 1, ())
+        return Groups(np.zeros(frame.length, dtype=np.int64), 1, (), np.array([frame.length], dtype=np.int64))
     numbers, first = factorize([_value_codes(run, frame, key.expr) for key in keys], frame.length)
     sample = frame.take(first)
     return Groups(numbers, len(first), tuple(_key_values(run, sample, key) for key in keys))
@@ -92,7 +93,8 @@ def _dense_groups(run: Run, frame: Frame, keys: Sequence[ir.Column]) -> Groups |
     combined_codes = dense[0].codes
     for more in dense[1:]:
         combined_codes = combined_codes * more.size + more.codes
-    there = np.flatnonzero(np.bincount(combined_codes, minlength=total))
+    sizes = np.bincount(combined_codes, minlength=total)
+    there = np.flatnonzero(sizes)
     numbers = combined_codes
     if len(there) < total:
         number_of = np.zeros(total, dtype=np.int64)
@@ -103,7 +105,7 @@ def _dense_groups(run: Run, frame: Frame, keys: Sequence[ir.Column]) -> Groups |
     for each in reversed(dense):
         values.append(each.values.take(pa.array(rest % each.size)))
         rest = rest // each.size
-    return Groups(numbers, len(there), tuple(reversed(values)))
+    return Groups(numbers, len(there), tuple(reversed(values)), sizes[there])
 
 
 def _dense_key(run: Run, frame: Frame, expr: ir.Expr) -> _DenseKey | None:
@@ -177,19 +179,40 @@ def _key_values(run: Run, sample: Frame, key: ir.Column) -> ComputedColumn:
     return run.evaluate(key.expr, sample)
 
 
-def _aggregate(run: Run, frame: Frame, wanted: ir.Aggregate, column: ir.Column, numbers: Codes, count: int) -> pa.Array:
+def _aggregate(run: Run, frame: Frame, wanted: ir.Aggregate, column: ir.Column, groups: Groups) -> pa.Array:
     type_ = result_type(column.type, None)
     if wanted.function is ir.AggregateFunction.COUNT:
-        counted = _count(run, frame, wanted, numbers, count)
+        counted = _count(run, frame, wanted, groups)
         if counted is not None:
             return counted
+    frame, numbers, sizes = _present(frame, wanted.arg, groups)
     values = combined(_values(run, frame, wanted.arg))
     named = wanted if wanted.source else replace(wanted, source=show(wanted))
-    return aggregate(named, values, numbers, count, type_)
+    return aggregate(named, values, numbers, groups.count, type_, sizes)
 
 
-def _count(run: Run, frame: Frame, wanted: ir.Aggregate, numbers: Codes, count: int) -> pa.Array | None:
+def _present(frame: Frame, expr: ir.Expr, groups: Groups) -> tuple[Frame, Codes, Codes | None]:
+    """The rows in which the variable of a property stands for something: aggregates skip the others.
+
+    An `optional` leaves few rows alone: to drop them here is much cheaper than to carry their nulls through.
+    """
+    if isinstance(expr, ir.Prop):
+        codes = frame.bindings[expr.var]
+        missing = np.flatnonzero(codes < 0)
+        if len(missing):
+            numbers = groups.numbers
+            sizes = None
+            if groups.sizes is not None:
+                sizes = groups.sizes - np.bincount(numbers[missing], minlength=groups.count)
+            kept = removed(codes, missing)
+            of_kept = numbers[: len(kept)] if groups.count == 1 else removed(numbers, missing)
+            return Frame(len(kept), {expr.var: kept}), of_kept, sizes
+    return frame, groups.numbers, groups.sizes
+
+
+def _count(run: Run, frame: Frame, wanted: ir.Aggregate, groups: Groups) -> pa.Array | None:
     """Counts that need no values, only codes; None for others."""
+    numbers, count = groups.numbers, groups.count
     match wanted.arg:
         case ir.Entity(var=var):
             codes = frame.bindings[var]
@@ -209,7 +232,10 @@ def _count(run: Run, frame: Frame, wanted: ir.Aggregate, numbers: Codes, count: 
             return None
     if not wanted.distinct and count == 1:
         return pa.array([np.count_nonzero(present)], pa.int64())
-    if not present.all():
+    all_there = bool(present.all())
+    if all_there and not wanted.distinct and groups.sizes is not None:
+        return pa.array(groups.sizes, pa.int64())
+    if not all_there:
         codes, numbers = codes[present] if wanted.distinct else codes, numbers[present]
     if not wanted.distinct or len(numbers) == 0:
         return pa.array(np.bincount(numbers, minlength=count), pa.int64())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from omnigraph.query import ir
+from omnigraph.query.evaluate.room import bytes_of, take_room
 from omnigraph.read.codes.arrays import Codes
 from omnigraph.read.state.frame import EntityCodes, Frame
 from omnigraph.read.state.run_state import Run
@@ -17,10 +18,7 @@ def project(run: Run, frame: Frame, columns: tuple[ir.Column, ...], schema: pa.S
     """The columns of these rows, with the types that the query promises."""
     _fetch_together(run, frame, columns)
     arrays = [_column(run, frame, column) for column in columns]
-    arrays = [
-        array if array.type == field.type else array.cast(field.type)
-        for array, field in zip(arrays, schema, strict=True)
-    ]
+    arrays = [_typed(array, field) for array, field in zip(arrays, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -35,6 +33,13 @@ def _fetch_together(run: Run, frame: Frame, columns: tuple[ir.Column, ...]) -> N
     for var, names in wanted.items():
         codes = frame.bindings[var]
         run.entities(run.variables[var]).prefetch(codes[codes >= 0], names)
+
+
+def _typed(array: pa.Array, field: pa.Field) -> pa.Array:
+    if array.type == field.type:
+        return array
+    take_room(bytes_of(array, len(array)), f"the texts of `{field.name}`")
+    return array.cast(field.type)
 
 
 def _column(run: Run, frame: Frame, column: ir.Column) -> pa.Array:
@@ -62,10 +67,7 @@ def entities(run: Run, type_: EntityType, tables: tuple[str, ...], codes: Codes)
         arrays = [space.ids(present)]
         arrays += [run.type_names(tables, present)] if shows_type(type_.table_key) else []
         arrays += space.columns(present, names) if names else []
-        typed = [
-            array if array.type == field.type else array.cast(field.type)
-            for array, field in zip(arrays, struct, strict=True)
-        ]
+        typed = [_typed(array, field) for array, field in zip(arrays, struct, strict=True)]
         return [pa.StructArray.from_arrays(typed, fields=list(struct))]
 
     return over_present(codes, made)[0]

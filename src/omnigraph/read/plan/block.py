@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from omnigraph.errors import InternalError
 from omnigraph.query import ir
-from omnigraph.query.ir.walk import columns_of
+from omnigraph.query.ir.expression_parts import columns_of
 from omnigraph.query.predicates import can_fail, conjuncts
 
 Tables = tuple[str, ...]

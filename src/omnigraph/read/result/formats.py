@@ -101,7 +101,7 @@ def plain(value: Any, null: str = "") -> str:
         return value
     if isinstance(value, datetime.datetime | datetime.date | dict | list | bool):
         return orjson.dumps(value, option=_JSON).decode().strip('"')
-    return repr(value) if isinstance(value, float) else str(value)
+    return str(value)
 
 
 def csv_lines(batches: Iterable[pa.RecordBatch], columns: Sequence[ResultColumn]) -> Iterator[str]:

@@ -27,6 +27,8 @@ GAP = "\x1e"
 """Stands in the place of a word that the settings leave out."""
 MOST_WORDS = 1 << 18
 """So many words are remembered with what becomes of them."""
+MOST_QUERIES = 256
+"""The tokens of so many query texts are remembered: one run of a query asks for them several times."""
 
 
 class Analyzer:
@@ -37,6 +39,8 @@ class Analyzer:
         self._characters = _Characters(settings)
         self._splits = _Splits()
         self._words: dict[str, str] = {}
+        self._sequence_of = lru_cache(MOST_QUERIES)(self._made_sequence)
+        self._words_of = lru_cache(MOST_QUERIES)(self._made_words)
 
     def marked(self, texts: pa.Array) -> pa.Array:
         """The tokens of each text between marks, in sequence; nothing for a missing text."""
@@ -55,10 +59,20 @@ class Analyzer:
         back[~ascii_at] = np.arange(int(ascii_at.sum()), len(plain))
         return both.take(pa.array(back))
 
+    def listed(self, text: str) -> list[str]:
+        """The tokens of one text as they come, words that are left out not among them: quick for a few texts."""
+        if self.settings.plain:
+            return [token for token in text.translate(self._characters).split(MARK) if token]
+        words = text.translate(self._splits).split(MARK)
+        return [token for word in words if word and (token := self._word(word)) != GAP]
+
     def sequence(self, text: str) -> list[str]:
         """The tokens of one text in sequence, with gaps for words that are left out between them."""
+        return list(self._sequence_of(text))
+
+    def _made_sequence(self, text: str) -> tuple[str, ...]:
         marked = self.marked(pa.array([text], pa.large_string()))[0].as_py()
-        return marked.strip(MARK).strip(GAP + MARK).split(MARK + MARK) if marked.strip(GAP + MARK) else []
+        return tuple(marked.strip(MARK).strip(GAP + MARK).split(MARK + MARK)) if marked.strip(GAP + MARK) else ()
 
     def tokens(self, text: str) -> list[str]:
         """The distinct tokens of a text, in order of first appearance."""
@@ -66,11 +80,15 @@ class Analyzer:
 
     def words(self, text: str) -> dict[str, str]:
         """The distinct tokens of a text, each with a word of the text that becomes it."""
+        return dict(self._words_of(text))
+
+    def _made_words(self, text: str) -> tuple[tuple[str, str], ...]:
         found: dict[str, str] = {}
         for word in text.translate(self._splits).split(MARK):
-            for token in self.tokens(word):
-                found.setdefault(token, word)
-        return found
+            for token in dict.fromkeys(self._made_sequence(word)):
+                if token != GAP:
+                    found.setdefault(token, word)
+        return tuple(found.items())
 
     def _by_character(self, text: str) -> str:
         pieces = text.translate(self._characters).split(MARK)

@@ -15,19 +15,20 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.query import ir
-from omnigraph.read.codes.arrays import codes_of, combined
+from omnigraph.read.codes.arrays import combined
 from omnigraph.read.search.analyzer import analyzer
 from omnigraph.read.search.corpora import corpus_of
+from omnigraph.read.search.kept_rows import kept_rows
+from omnigraph.read.search.probing import ladder, lies_early
 from omnigraph.read.search.searched import Searched
 from omnigraph.read.search.texts import Corpus, Counted, bm25, counted, rarity
-from omnigraph.read.search.vectors import distances, may_be_near
+from omnigraph.read.search.vectors import distances, matrix, may_be_near
 from omnigraph.read.state.run_state import Run
+from omnigraph.schema.search_settings import Metric
 from omnigraph.storage.index_search import Coverage, TextKind, TextQuestion, VectorQuestion
 
 SPARE = 8
 """Candidates beyond what is wanted, so that the first answer of an index nearly always settles ties at the edge."""
-FIRST_PROBES = 16
-"""Partitions that are looked into first. The answer stands when twice as many do not change it."""
 FEW_CANDIDATES = 4096
 """When a filter leaves no more rows than this, their vectors are read and measured: quicker, and exact."""
 MUCH_SHARE = 8
@@ -88,9 +89,11 @@ def _asked_texts(
 
 def _once(ids: pa.Array, scores: npt.NDArray[np.float64]) -> tuple[pa.Array, npt.NDArray[np.float64]]:
     """The rows that have a score, each once: an index of several segments may tell of one that changed in each."""
-    scored = np.flatnonzero(~np.isnan(scores))
-    names = ids.take(pa.array(scored)).dictionary_encode()
-    kept = scored[np.sort(np.unique(codes_of(names.indices), return_index=True)[1])]
+    names = ids.to_pylist()
+    if len(set(names)) == len(names) and not np.isnan(scores).any():
+        return ids, scores
+    first = {name: place for place, name in reversed(list(enumerate(names))) if not np.isnan(scores[place])}
+    kept = np.sort(np.fromiter(first.values(), np.int64, len(first)))
     return ids.take(pa.array(kept)), scores[kept]
 
 
@@ -133,7 +136,7 @@ def best_by_distance(
         why = "asked for" if exact else "no index" if coverage is None else "much of the table is wanted"
         return Best(ids, scores, f"exact: {why}")
     if predicate is not None:
-        few = run.reader.few(searched.table_key, ["id", searched.column], predicate, FEW_CANDIDATES)
+        few = _few(run, searched, predicate)
         if few is not None:
             scores = distances(combined(few.column(searched.column)), vector, searched.metric).astype(np.float64)
             return Best(combined(few.column("id")), scores, f"exact: {few.num_rows} rows pass the filter")
@@ -146,6 +149,17 @@ def best_by_distance(
     return Best(ids, scores, way)
 
 
+def _few(run: Run, searched: Searched, predicate: ir.Expr) -> pa.Table | None:
+    """The rows that pass, if they are few; that they are many is remembered."""
+    key = (run.reader.state(searched.table_key), predicate)
+    if run.caches.many.peek(key):
+        return None
+    found = run.reader.few(searched.table_key, ["id", searched.column], predicate, FEW_CANDIDATES)
+    if found is None:
+        run.caches.many.get(key, lambda: True)
+    return found
+
+
 def _asked_vectors(
     run: Run,
     searched: Searched,
@@ -154,18 +168,28 @@ def _asked_vectors(
     count: int,
     coverage: Coverage,
 ) -> tuple[pa.Array, npt.NDArray[np.float64], int]:
-    """Candidates of the index: more partitions are probed until that does not change the answer any more."""
+    """Candidates of the index: more partitions are probed until the answer stands."""
+    products = searched.metric is Metric.DOT
+    centres = None if products else run.reader.vector_centres(searched.table_key, searched.column, coverage)
     before: frozenset[str] | None = None
     limit = (count + max(SPARE, count // 4)) * (2 if coverage.may_be_stale else 1)
-    for probes in (FIRST_PROBES, 2 * FIRST_PROBES, coverage.partitions):
+    for probes in ladder(coverage.partitions, centres is not None):
         run.stop.check()
         last = probes >= coverage.partitions
         question = VectorQuestion(searched.column, vector, searched.metric, limit, None if last else probes)
         rows = run.reader.ask_vectors(searched.table_key, question, ["id", searched.column], predicate)
-        measured = distances(combined(rows.column(searched.column)), vector, searched.metric).astype(np.float64)
+        column = combined(rows.column(searched.column))
+        measured = distances(column, vector, searched.metric).astype(np.float64)
         ids, scores = _once(combined(rows.column("id")), measured)
+        if last:
+            break
+        if centres is not None:
+            best = np.argsort(measured, kind="stable")[:count]
+            if len(scores) >= count and lies_early(matrix(column)[best], vector, centres, searched.metric, probes):
+                break
+            continue
         nearest = frozenset(ids.take(pa.array(np.argsort(scores, kind="stable")[:count])).to_pylist())
-        if last or nearest == before:
+        if nearest == before:
             break
         before = nearest
     return ids, scores, min(probes, coverage.partitions)
@@ -182,10 +206,13 @@ def _read_vectors(
     """The nearest of the rows that are read, ties at the edge included. Memory holds one batch and the best so far."""
     ids = pa.array([], pa.large_string())
     scores = np.empty(0)
-    for batch in run.reader.batches(searched.table_key, ["id", searched.column], predicate, fragments):
+    batches = kept_rows(run, searched, predicate) if fragments is None else None
+    if batches is None:
+        batches = run.reader.batches(searched.table_key, ["id", searched.column], predicate, fragments)
+    for batch in batches:
         run.stop.check()
         bound = float(np.partition(scores, count - 1)[count - 1]) if 0 < count <= len(scores) else np.inf
-        near = may_be_near(batch.column(searched.column), vector, searched.metric, bound)
+        near = may_be_near(batch.column(searched.column), vector, searched.metric, bound, count)
         exact = distances(batch.column(searched.column).take(pa.array(near)), vector, searched.metric)
         kept = near[exact <= bound]
         ids = pa.concat_arrays([ids, combined(batch.column("id").take(pa.array(kept)))])

@@ -21,7 +21,7 @@ from omnigraph.read.tables.reader import TableReader
 from omnigraph.storage.index_search import Coverage, TextKind, TextQuestion
 
 BEST_ROWS = 9
-"""So many rows tell the rarity of a token."""
+"""So many rows tell the rarity of a token where a segment may not have heard of their last change; one where not."""
 
 
 def corpus_of(
@@ -44,20 +44,23 @@ def corpus_of(
 
     def rarity_of(token: str) -> float:
         found: float = caches.corpora.get(
-            (key, token), lambda: _rarity(reader, searched, token, words[token], texts, total / texts)
+            (key, token), lambda: _rarity(reader, searched, coverage, token, words[token], texts, total / texts)
         )
         return found
 
     return Corpus(total / texts, tuple(map(rarity_of, tokens)))
 
 
-def _rarity(reader: TableReader, searched: Searched, token: str, word: str, texts: int, average: float) -> float:
-    """The rarity of a token as the index has it: the scores of its best rows by what they have of it.
+def _rarity(
+    reader: TableReader, searched: Searched, coverage: Coverage, token: str, word: str, texts: int, average: float
+) -> float:
+    """The rarity of a token as the index has it: the score of its best row by what the row has of it.
 
-    The middle one is taken, since some may come from a segment that has not heard of their last change.
+    Of several rows the middle one is taken, since some may come from a segment that has not heard of their last change.
     """
     question = TextQuestion(searched.column, TextKind.ANY, word)
-    best = reader.ask_text(searched.table_key, question, [searched.column], None, BEST_ROWS)
+    asked = BEST_ROWS if coverage.may_be_stale else 1
+    best = reader.ask_text(searched.table_key, question, [searched.column], None, asked)
     found = counted(combined(best.column(searched.column)), [token], searched.settings)
     having = np.flatnonzero(found.counts[0])
     if len(having) == 0:

@@ -6,7 +6,6 @@ was found. The best rows of a whole table are looked for by `top`, which does no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from omnigraph.query import ir
 from omnigraph.read.codes.arrays import Codes, combined, distinct_codes
 from omnigraph.read.search.analyzer import analyzer
 from omnigraph.read.search.corpora import corpus_of, whole_corpus
+from omnigraph.read.search.query_texts import text_vector
 from omnigraph.read.search.row_sets import FEW_TEXTS, values_of
 from omnigraph.read.search.searched import Searched, searched_by
 from omnigraph.read.search.texts import Corpus, bm25, counted
@@ -143,7 +143,7 @@ def query_vector(run: Run, ranking: ir.Nearest, searched: Searched) -> npt.NDArr
     if value is None:
         return None
     if isinstance(value, str):
-        value = _embedded(run, value, ranking, searched.table_key)
+        value = text_vector(value, ranking, searched.table_key, run.catalog, run.provider, run.reader, run.embedded)
     return checked_vector(ranking, value, searched.metric)
 
 
@@ -160,18 +160,3 @@ def checked_vector(ranking: ir.Nearest, value: Any, metric: Metric = Metric.COSI
             "pass a vector with a number other than 0"
         )
     return vector
-
-
-def _embedded(run: Run, text: str, ranking: ir.Nearest, table_key: str) -> Sequence[float]:
-    if run.provider is None:
-        raise BadRequest(
-            f"nearest() on `{ranking.property}` got a text, and the graph has no embedding provider; "
-            "configure one, or pass a vector"
-        )
-    graph_type = run.catalog.table(table_key)
-    known = graph_type.by_name.get(ranking.property) if graph_type is not None else None
-    model = known.embed.model if known is not None and known.embed is not None else None
-    key = (text, ranking.dim, model)
-    if key not in run.embedded:
-        run.embedded[key] = run.provider.embed([text], dim=ranking.dim, model=model)[0]
-    return run.embedded[key]

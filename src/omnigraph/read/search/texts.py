@@ -106,8 +106,17 @@ class Counted:
         return np.asarray(self.counts.any(axis=0))
 
 
+FEW = 128
+"""So many texts are counted one by one: the way over whole columns costs as much before it begins."""
+
+
 def counted(texts: pa.Array, tokens: list[str], settings: TextSettings) -> Counted:
     """Count tokens in texts."""
+    if len(texts) <= FEW:
+        listed = [[] if text is None else analyzer(settings).listed(text) for text in texts.to_pylist()]
+        sizes = np.array([len(each) for each in listed], dtype=np.int64)
+        found = np.array([[each.count(token) for each in listed] for token in tokens], dtype=np.int64)
+        return Counted(sizes, found.reshape(len(tokens), len(texts)))
     marked = analyzer(settings).marked(texts)
     rows = [pc.count_substring(marked, marked_token(token)).to_numpy(zero_copy_only=False) for token in tokens]
     counts = np.array(rows, dtype=np.int64).reshape(len(tokens), len(texts))

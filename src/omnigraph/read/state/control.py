@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from omnigraph.errors import BadRequest, Cancelled, QueryTimeout, ResourceLimit
+from omnigraph.query.evaluate.room import room_of
 
 
 class CancelToken:
@@ -36,8 +37,8 @@ class StopSign:
 
     def __init__(self, token: CancelToken | None = None, timeout: float | None = None) -> None:
         """`timeout` is in seconds from now."""
-        if timeout is not None and not timeout > 0:
-            raise BadRequest(f"timeout must be more than 0 seconds and is {timeout}")
+        if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
+            raise BadRequest(f"timeout must be a number of seconds above 0 and is {timeout!r}")
         self._token = token
         self._timeout = timeout
         self._end = None if timeout is None else time.monotonic() + timeout
@@ -69,9 +70,16 @@ class MemoryBudget:
     """Counts what a query holds, by purpose, and refuses what would go past the limit before it is allocated."""
 
     def __init__(self, limit: int) -> None:
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit <= 0:
+            raise BadRequest(f"memory_limit must be a whole number of bytes above 0 and is {limit!r}")
         self.limit = limit
         self.peak = 0
         self._held: dict[str, int] = {}
+
+    @property
+    def room(self) -> int:
+        """How much more may be held."""
+        return max(0, self.limit - sum(self._held.values()))
 
     def hold(self, purpose: str, size: int) -> None:
         """Say how much is held for a purpose now."""
@@ -94,10 +102,14 @@ class MemoryBudget:
 
 
 @contextmanager
-def memory_shortage(memory: MemoryBudget) -> Iterator[None]:
-    """What the machine itself refuses (Arrow and NumPy raise `MemoryError`) is a limit that was reached, too."""
+def within_memory(memory: MemoryBudget) -> Iterator[None]:
+    """What is computed takes no more than the budget has left.
+
+    What the machine itself refuses (Arrow and NumPy raise `MemoryError`) is a limit that was reached, too.
+    """
     try:
-        yield
+        with room_of(lambda: memory.room):
+            yield
     except MemoryError as shortage:
         raise ResourceLimit(
             f"the machine has no memory left for this query, which holds about {_megabytes(memory.peak)} already; "

@@ -44,6 +44,9 @@ class ReadCaches:
     columns: SingleFlightCache[pa.Array] = field(init=False)
     coverages: SingleFlightCache[Coverage | None] = field(init=False)
     corpora: SingleFlightCache[Any] = field(init=False)
+    centres: SingleFlightCache[Any] = field(init=False)
+    many: SingleFlightCache[bool] = field(init=False)
+    """Predicates that leave more rows than are worth reading one by one, by table state."""
     codes: SingleFlightCache[Any] = field(init=False)
     plans: SingleFlightCache[Any] = field(init=False)
     searches: SingleFlightCache[Any] = field(init=False)
@@ -60,6 +63,8 @@ class ReadCaches:
         self.columns = SingleFlightCache(1024, _nbytes, column_bytes, budget=READS)
         self.coverages = SingleFlightCache(1024, lambda found: 0)
         self.corpora = SingleFlightCache(4096, lambda found: 0)
+        self.centres = SingleFlightCache(64, _maybe_nbytes, budget=READS)
+        self.many = SingleFlightCache(1024, lambda known: 0)
         self.codes = SingleFlightCache(4 * entries, _maybe_nbytes, column_bytes, budget=READS)
         self.plans = SingleFlightCache(256, lambda plan: 0)
         self.searches = SingleFlightCache(256, lambda found: 0)
@@ -119,6 +124,8 @@ class ReadCaches:
             self.columns,
             self.coverages,
             self.corpora,
+            self.centres,
+            self.many,
             self.codes,
             self.plans,
             self.searches,

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -60,6 +61,10 @@ class TableReader(Protocol):
         """The rows for which the predicate is true; None when there are more than `most`."""
         ...
 
+    def some(self, table_key: str, column: str, most: int) -> pa.ChunkedArray:
+        """The first values of a column that are not null, whichever those are."""
+        ...
+
     def decides(self, predicate: Expr) -> bool:
         """Whether an index can take this predicate as a filter before it ranks."""
         ...
@@ -70,6 +75,10 @@ class TableReader(Protocol):
 
     def vector_coverage(self, table_key: str, column: str, metric: Metric) -> Coverage | None:
         """What an index of the column's vectors covers; None when there is none to ask."""
+        ...
+
+    def vector_centres(self, table_key: str, column: str, coverage: Coverage) -> npt.NDArray[np.float32] | None:
+        """The centres of the partitions of a vector index; None when they are not to be had."""
         ...
 
     def indexed_texts(self, table_key: str, coverage: Coverage) -> tuple[int, int] | None:
@@ -187,6 +196,10 @@ class ArrowTables:
         return None
 
     def vector_coverage(self, table_key: str, column: str, metric: Metric) -> Coverage | None:
+        """In memory nothing is indexed."""
+        return None
+
+    def vector_centres(self, table_key: str, column: str, coverage: Coverage) -> npt.NDArray[np.float32] | None:
         """In memory nothing is indexed."""
         return None
 

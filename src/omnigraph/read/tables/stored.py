@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.ledger.values import TablePin
@@ -16,6 +17,7 @@ from omnigraph.read.tables.reader import passing, type_width
 from omnigraph.read.tables.values import conjunction, holds
 from omnigraph.schema.search_settings import Metric, TextSettings
 from omnigraph.storage.index_search import Coverage, TextQuestion, VectorQuestion
+from omnigraph.storage.reading.filters import is_null, not_
 from omnigraph.storage.reading.pushdown import split
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.values import TableVersion
@@ -85,6 +87,11 @@ class StoredTables:
             return None
         return self._tables.take_rows(version, combined(found.column(ROW_ID)), list(columns))
 
+    def some(self, table_key: str, column: str, most: int) -> pa.ChunkedArray:
+        """The first values of a column that are not null."""
+        there = not_(is_null(column))
+        return self._tables.scan_table(self._version(table_key), columns=[column], filter=there, limit=most)[column]
+
     def decides(self, predicate: ir.Expr) -> bool:
         """Whether storage decides all of it."""
         return not split(predicate)[1]
@@ -102,6 +109,14 @@ class StoredTables:
         return self._caches.coverages.get(
             key, lambda: self._tables.vector_coverage(self._version(table_key), column, metric)
         )
+
+    def vector_centres(self, table_key: str, column: str, coverage: Coverage) -> npt.NDArray[np.float32] | None:
+        """The centres of the partitions of a vector index; they outlive writes, as its segments do."""
+        found: npt.NDArray[np.float32] | None = self._caches.centres.get(
+            (coverage.segments, column),
+            lambda: self._tables.vector_centres(self._version(table_key), column, coverage),
+        )
+        return found
 
     def indexed_texts(self, table_key: str, coverage: Coverage) -> tuple[int, int] | None:
         """How many texts and tokens a text index counts."""

@@ -35,9 +35,10 @@ def allowed(checker: ExpressionChecker, call: syntax.Call, what: str, code: str,
 
 def _place_words(what: str, name: str, in_match: bool) -> tuple[str, str | None]:
     if in_match and name in RANKINGS:
-        return f"{what} ranks rows and belongs in `return` or `order`", "filter text with `search(…)`"
+        hint = "filter text with `search(…)`" if name == "bm25" else "sort by it in `order`, with a `limit`"
+        return f"{what} ranks rows and belongs in `return` or `order`", hint
     if in_match:
-        return f"{what} belongs in `return` or `order`, not in a match block", None
+        return f"{what} belongs in `return`, `with`, `having` or `order`, not in a match block", None
     return f"{what} filters rows and belongs in the match block", "for a score use `bm25(…)`"
 
 

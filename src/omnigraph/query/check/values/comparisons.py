@@ -304,13 +304,14 @@ def _in_list(
         return None
     if not _single_value(checker, item, "in", item_span):
         return None
-    items_type = type_of(items)
     if isinstance(items, ir.Literal):
         return _in_literal(checker, item, items, items_span)
+    row = checker.row.tables if checker.row is not None else ()
+    items = as_id(checker.scope, row, item, items)
+    items_type = type_of(items)
     assert isinstance(items_type, ListType)
     adapted = _adapted(checker, item, ScalarType(items_type.item), item_span)
-    row = checker.row.tables if checker.row is not None else ()
-    return None if adapted is None else ir.In(adapted, as_id(checker.scope, row, item, items))
+    return None if adapted is None else ir.In(adapted, items)
 
 
 def _in_literal(checker: ExpressionChecker, item: ir.Expr, items: ir.Literal, span: Span) -> ir.Expr | None:

@@ -108,10 +108,10 @@ def _mismatch(checker: ExpressionChecker, expression: syntax.Arithmetic, left: V
         hint = "use `days_between(a, b)` or `seconds_between(a, b)`"
     elif left in moments or right in moments:
         hint = "move a moment by `days(n)`, `hours(n)` and the like"
-    elif sign == "+" and (is_text(left) or is_text(right)):
-        hint = "join text with text: `to_string(…)`"
     elif sign == "+" and (isinstance(left, ListType) or isinstance(right, ListType)):
         hint = "join lists of one type: `[…]`"
+    elif sign == "+" and (is_text(left) or is_text(right)):
+        hint = "join text with text: `to_string(…)`"
     message = f"`{sign}` cannot take {left} and {right}"
     checker.problem(codes.OPERAND_TYPE, message, expression.span, hint)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from omnigraph.diagnostics import Span, did_you_mean
 from omnigraph.query import codes, ir
 from omnigraph.query.check.scope import (
+    UNKNOWN,
     Bound,
     Field,
     Scope,
@@ -24,7 +25,7 @@ from omnigraph.query.check.values.places import CONSTANT_PLACES, MUTATION_PLACES
 from omnigraph.query.text import syntax
 from omnigraph.query.typing import BOOL, STRING, children, type_of
 from omnigraph.schema.catalog import GraphType
-from omnigraph.schema.types import EntityType, Scalar
+from omnigraph.schema.types import EntityType, EnumType, Scalar
 
 MAX_ALIAS_NODES = 20_000
 """How large the expressions of one query may become when aliases are replaced by what they stand for."""
@@ -178,6 +179,8 @@ class ExpressionChecker:
         name = variable.name
         parameter = self.scope.parameters.get(name)
         if parameter is not None:
+            if parameter.type == UNKNOWN:
+                return None
             if isinstance(parameter.type, ir.RowsType):
                 message = f"`${name}` holds rows of a type and is no value"
                 self.problem(codes.ROWS_PARAMETER, message, variable.span, f"write `insert … from ${name}`")
@@ -202,8 +205,13 @@ class ExpressionChecker:
             message = f"`${name}` is not known behind a `with` that does not list it"
             self.problem(codes.UNBOUND_VARIABLE, message, variable.span, f"pass it on: `with {{ ${name}, … }}`")
             return
-        hint = suggest_variable(name, known)
-        self.problem(codes.UNBOUND_VARIABLE, f"`${name}` is not bound in the match block", variable.span, hint)
+        if name in self.scope.inside:
+            message = f"`${name}` belongs to the block that binds it and is not known outside"
+            hint = "`optional` hands on what it binds, and `either` what all of its arms bind"
+            self.problem(codes.UNBOUND_VARIABLE, message, variable.span, hint)
+            return
+        nearest = suggest_variable(name, known)
+        self.problem(codes.UNBOUND_VARIABLE, f"`${name}` is not bound in the match block", variable.span, nearest)
 
     def _entity(self, variable: syntax.Variable, bound: Bound) -> ir.Expr | None:
         name = variable.name
@@ -318,6 +326,8 @@ class ExpressionChecker:
         if found is None:
             known = [each for each in field_names(row.tables[0]) if _shared(row, each) is not None]
             hint = did_you_mean(name, known) or f'write "{name}" for a string'
+            if any(name in each.type.values for each in row.tables[0].properties if isinstance(each.type, EnumType)):
+                hint = f'write "{name}" for the value of an enum'
             code = codes.UNKNOWN_PROPERTY if self.place is Place.WALK else codes.UNKNOWN_MUTATION_PROPERTY
             self.problem(code, f"`{row.name}` has no property `{name}`", reference.span, hint)
             return None

@@ -12,6 +12,7 @@ from omnigraph.query.check.scope import Scope
 from omnigraph.query.typing import STRING
 from omnigraph.schema.catalog import OWN_COLUMNS, GraphType
 from omnigraph.schema.given_ids import IdForm, own_forms, spelled
+from omnigraph.schema.types import INTEGERS, ListType, Scalar, ScalarType
 
 
 def id_forms(scope: Scope, row: tuple[GraphType, ...], operand: ir.Expr) -> tuple[IdForm, ...]:
@@ -32,10 +33,24 @@ def as_id(scope: Scope, row: tuple[GraphType, ...], operand: ir.Expr, constant: 
         case ir.Literal(value) if forms:
             found = spelled(forms, value)
             return constant if found is value else ir.Literal(found, STRING)
+        case ir.Param(type=ScalarType(scalar)) if forms and all(_takes(form, scalar) for form in forms):
+            return replace(constant, type=STRING, ids=forms)
+        case ir.Param(type=ListType(scalar)) if forms and all(_takes(form, scalar) for form in forms):
+            return replace(constant, type=ListType(Scalar.STRING), ids=forms)
         case ir.Param() if forms and not all(form.takes_any_text for form in forms):
             return replace(constant, ids=forms)
         case _:
             return constant
+
+
+def _takes(form: IdForm, scalar: Scalar) -> bool:
+    """Whether values of the type, which is not text, name ids of that form by the key that they are made of."""
+    if form.is_array or scalar is Scalar.STRING:
+        return False
+    key = form.parts[0] if form.parts else STRING
+    if not isinstance(key, ScalarType):
+        return False
+    return key.scalar is scalar or (scalar in INTEGERS and key.scalar in {Scalar.STRING, *INTEGERS})
 
 
 def _types(scope: Scope, row: tuple[GraphType, ...], variable: str) -> tuple[GraphType, ...]:

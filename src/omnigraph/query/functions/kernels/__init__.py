@@ -4,4 +4,4 @@ Arguments are arrays of one length, or scalars that stand for the same value in 
 Null among the arguments of a strict function makes the result null: Arrow's own kernels do so, the others say it.
 """
 
-__all__ = ["lists", "moments", "rows"]
+__all__ = ["arguments", "lists", "moments"]

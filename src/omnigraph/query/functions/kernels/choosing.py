@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.query.functions.kernels.rows import columns, fit
+from omnigraph.query.functions.kernels.arguments import columns, fit
 
 
 def coalesce(args: Sequence[Any], result: pa.DataType) -> pa.Array:

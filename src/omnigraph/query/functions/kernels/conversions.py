@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.query.functions.kernels.arguments import CannotCompute, any_true, fit
 from omnigraph.query.functions.kernels.moments import INSTANT
-from omnigraph.query.functions.kernels.rows import CannotCompute, any_true, fit
 from omnigraph.query.moments import parse_date, parse_datetime
 
 

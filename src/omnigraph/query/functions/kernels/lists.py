@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.query.functions.kernels.rows import columns, fit
+from omnigraph.query.functions.kernels.arguments import columns, fit
 
 
 def size(args: Sequence[Any], result: pa.DataType) -> pa.Array:

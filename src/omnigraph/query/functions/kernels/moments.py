@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.query.functions.kernels.rows import CannotCompute, columns, constant, fit
+from omnigraph.query.functions.kernels.arguments import CannotCompute, columns, constant, fit
 
 INSTANT = pa.timestamp("us", tz="UTC")
 FIRST_DAY, LAST_DAY = -719162, 2932896

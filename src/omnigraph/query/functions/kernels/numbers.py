@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.query.functions.kernels.rows import CannotCompute, any_true, columns, constant, fit
+from omnigraph.query.functions.kernels.arguments import CannotCompute, any_true, columns, constant, fit
 
 _MOST_DIGITS = 300
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.query.functions.kernels.rows import CannotCompute, any_true, by_row, constant, fit
+from omnigraph.query.functions.kernels.arguments import CannotCompute, any_true, by_row, constant, fit
 
 
 def lower(args: Sequence[Any], result: pa.DataType) -> pa.Array:
@@ -79,5 +79,5 @@ def split(args: Sequence[Any], result: pa.DataType) -> pa.Array:
 def join(args: Sequence[Any], result: pa.DataType) -> pa.Array:
     """The items with a separator between them."""
     if not isinstance(args[0], pa.Scalar):
-        return pc.binary_join(args[0].cast(pa.list_(pa.utf8())), args[1])
+        return pc.binary_join(args[0].cast(pa.list_(pa.utf8())), fit(args[1], pa.utf8()))
     return by_row(lambda items, between: between.join(items), args, result)

@@ -58,6 +58,8 @@ def fit(values: Any, type_: pa.DataType) -> Any:
             return values.cast(type_, safe=False)
         return values.cast(type_)
     except pa.ArrowInvalid:
+        if pa.types.is_string(type_):
+            raise CannotCompute("more than 2 GB of texts in one column") from None
         raise CannotCompute(f"a number that does not fit {_NAMES.get(str(type_), str(type_))}") from None
 
 
