@@ -22,6 +22,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--store", default=None, help="s3://bucket/prefix; a local directory by default")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--writers", type=int, default=3, help="writers at work in each round; all are killed")
     parser.add_argument("--trouble", type=float, default=0.01, help="share of S3 answers that are dropped or delayed")
     parser.add_argument("--report", type=Path, default=None, help="a file that has the report so far after each round")
     options = parser.parse_args()
@@ -32,7 +33,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         uri = f"{options.store}/{uuid.uuid4().hex[:8]}" if options.store else str(place / "graph")
-        campaign = Campaign(uri, place / "journal", options.seed)
+        campaign = Campaign(uri, place / "journal", options.seed, options.writers)
         proxy = None
         endpoint = os.environ.get("AWS_ENDPOINT_URL")
         if options.store and endpoint:

@@ -11,9 +11,24 @@ from omnigraph.errors import OmniGraphError
 from omnigraph.graph import Graph
 from omnigraph.ledger.store import GraphStore, open_store
 from tests.faults.failing_files import full_from, plugged
-from tests.faults.writers import put_company, put_friends
+from tests.faults.writers import SCHEMA, put_company, put_friends
 
-KINDS = ("friends", "branch friends", "company", "load", "optimize", "branches", "merge")
+KINDS = (
+    "friends",
+    "branch friends",
+    "company",
+    "load",
+    "mutate",
+    "combined",
+    "gone",
+    "undo",
+    "schema",
+    "optimize",
+    "branches",
+    "merge",
+    "cleanup",
+)
+"""What writers do. `gone` inserts and deletes again: what it notes must not be there."""
 
 
 def write_on(uri: str, kind: str, name: str, journal: str, cause: str | None) -> None:
@@ -47,8 +62,30 @@ def _write(store: GraphStore, kind: str, item: str) -> bool:
         graph = Graph(store)
         records = [{"type": "Person", "data": {"slug": item}}, {"edge": "Knows", "from": "ada", "to": item}]
         graph.load(records, mode="append")
-    elif kind == "optimize":
-        Graph(store).optimize()
+    elif kind in ("mutate", "combined"):
+        graph = Graph(store, combine=kind == "combined")
+        insert = f'insert Person {{ slug: "{item}", age: 1 }} insert Knows {{ from: "ada", to: "{item}" }}'
+        graph.mutate(f"query q() {{ {insert} }}")
+        graph.mutate(f'query q() {{ update Person set {{ age: 2 }} where slug = "{item}" }}')
+    elif kind == "gone":
+        graph = Graph(store)
+        graph.mutate(f'query q() {{ insert Company {{ slug: "{item}" }} }}')
+        graph.mutate(f'query q() {{ delete Company where slug = "{item}" }}')
+    elif kind == "undo":
+        Graph(store).revert(put_company(store, item).graph_commit_id)
+        return False
+    elif kind == "schema":
+        graph = Graph(store)
+        graph.branch_create(item)
+        graph.apply_schema(SCHEMA.replace("age: I32?", "age: I64?\n    mood: String?"), branch=item)
+        graph.branch_delete(item)
+        return False
+    elif kind in ("optimize", "cleanup"):
+        graph = Graph(store)
+        if kind == "optimize":
+            graph.optimize()
+        else:
+            graph.cleanup(keep_versions=20, confirm=True)
         return False
     elif kind == "branches":
         graph = Graph(store)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import omnigraph as og
+from omnigraph.embed.provider_settings import EmbeddingSettings
 from omnigraph.ledger.store import GraphStore
 from tests.write.together import in_line
 
@@ -214,6 +215,40 @@ def restore_schema(uri: str, branch: str) -> None:
     graph.restore(_nth(graph, 2))
 
 
+def restore_other_schema(uri: str, branch: str) -> None:
+    """Make the state of `review`, which has another schema, that of `main`: tables are made with its rows."""
+    og.open(uri, branch=branch, actor="act-ada").restore("review")
+
+
+DROPPED_SCHEMA = """
+node Person {
+    slug: String @key
+}
+
+node Company {
+    slug: String @key
+    size: I32 @default(1)
+}
+
+edge Knows: Person -> Person {
+    @key(src, dst)
+}
+"""
+
+
+def drop_and_write(uri: str) -> None:
+    """The schema of main lost a property and a type, and another type has got a property; people came since."""
+    graph = og.open(uri)
+    graph.apply_schema(DROPPED_SCHEMA)
+    graph.load([{"type": "Person", "data": {"slug": "zed"}}], mode="append")
+
+
+def revert_schema(uri: str, branch: str) -> None:
+    """Take a schema change back: columns with rows on top, a table put back as it was, one made with its rows."""
+    graph = og.open(uri, branch=branch, actor="act-ada")
+    graph.revert(_nth(graph, 1))
+
+
 def after_schema_change(uri: str) -> None:
     """A graph whose schema was changed, with rows of the new one."""
     only_main(uri)
@@ -229,6 +264,20 @@ def optimize(uri: str, branch: str) -> None:
 def build_indexes(uri: str, branch: str) -> None:
     """Build the indexes that the schema asks for."""
     og.open(uri, actor="act-ada").ensure_indices(branch=branch)
+
+
+def texts_to_embed(uri: str) -> None:
+    """People of `review` have texts, and vectors that are to be made of them."""
+    graph = og.open(uri, branch="review")
+    text = 'age: I32? @index\n    bio: String?\n    vector: Vector(16)? @embed("bio")'
+    graph.apply_schema(SCHEMA.replace("age: I32? @index", text))
+    people = [{"type": "Person", "data": {"slug": name, "bio": f"{name} lives"}} for name in ("ada", "grace")]
+    graph.load(people, mode="merge")
+
+
+def embed(uri: str, branch: str) -> None:
+    """Make the vectors of stored texts."""
+    og.open(uri, branch=branch, actor="act-ada", embedding=EmbeddingSettings("mock")).embed()
 
 
 def create_branch(uri: str, branch: str) -> None:
@@ -292,6 +341,9 @@ WRITERS = [
     Writer(restore_to_another),
     Writer(restore_to_another, "other"),
     Writer(restore_schema, first=after_schema_change),
+    Writer(embed, "review", first=texts_to_embed),
+    Writer(restore_other_schema, first=other_schema_on_review),
+    Writer(revert_schema, first=drop_and_write),
     Writer(optimize),
     Writer(build_indexes),
     Writer(build_indexes, "review"),

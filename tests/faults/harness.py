@@ -24,6 +24,7 @@ ROOMS = [
     "omnigraph.write.mutate.mutate",
     "omnigraph.write.mutate.combined",
     "omnigraph.write.load.load",
+    "omnigraph.write.embedding.embed_texts",
     "omnigraph.write.schema.schema_apply",
     "omnigraph.merge.merge",
     "omnigraph.merge.undo.revert",
@@ -34,6 +35,7 @@ PRELOADED = [
     "tests.faults.graph_writers",
     "tests.faults.harness",
     "tests.ledger.processes",
+    "tests.cluster.operators",
     *ROOMS,
 ]
 CHILD_SECONDS = 60.0

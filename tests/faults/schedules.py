@@ -8,6 +8,7 @@ locks, as a process does; what its `finally` would have done is not done.
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import threading
@@ -72,6 +73,7 @@ class _Writer:
     waits: int = 0
     outcome: object = None
     descriptors: set[int] = field(default_factory=set)
+    store: GraphStore | None = None
 
 
 def _people(store: GraphStore, name: str) -> object:
@@ -169,13 +171,15 @@ class _Run:
             raise AssertionError("the writers do not come to an end")
 
     def let_go(self) -> None:
-        """Unwind the threads of those who died. What they still do is done to a graph that nobody looks at any more."""
+        """Unwind the threads of those who died, and let nobody log a commit in the graph of the next schedule."""
         self._ended = True
         for writer in self.writers:
             if writer.dead:
                 writer.go.release()
             if writer.thread is not None:
                 writer.thread.join(10)
+            if writer.store is not None:
+                writer.store.unlogged.close()
 
     def reached(self, name: str) -> None:
         """Stop here until it is this writer's turn. Threads that are nobody's go on."""
@@ -200,8 +204,10 @@ class _Run:
         return writer.waits < PATIENCE
 
     def note(self, descriptor: int) -> None:
-        """A lock that the running writer holds, for the case that it dies."""
+        """A lock of the running writer, for the case that it dies. Its number may have been another's before."""
         writer = self._by_thread.get(threading.get_ident())
+        for other in self.writers if writer is not None else ():
+            other.descriptors.discard(descriptor)
         if writer is not None:
             writer.descriptors.add(descriptor)
 
@@ -211,7 +217,7 @@ class _Run:
         try:
             if writer.dead:
                 return
-            store = GraphStore(open_root(self._uri), read_only=False)
+            store = writer.store = GraphStore(open_root(self._uri), read_only=False)
             # Locks and queues in process are shared by all handles on a graph; these writers are no one process.
             store.windows._graph = store.queue._graph = f"{self._uri} {writer.number}"
             writer.outcome = WRITERS[writer.name](store, f"w{writer.number}")
@@ -222,6 +228,8 @@ class _Run:
         except BaseException as error:
             writer.outcome = error
         finally:
+            # The number of a thread that ended is given to the next one, such as that which logs commits.
+            del self._by_thread[threading.get_ident()]
             writer.over = True
             if not writer.dead:
                 self._back.release()
@@ -229,7 +237,22 @@ class _Run:
     def _kill(self, writer: _Writer) -> None:
         writer.dead = True
         for descriptor in writer.descriptors & os_locks._open_descriptors:
-            os_locks.close(descriptor)
+            _lose_lock(descriptor)
+        if writer.store is not None:
+            # The thread that logs its commits a little later dies with it.
+            with writer.store.unlogged._guard:
+                writer.store.unlogged._waiting.clear()
+
+
+def _lose_lock(descriptor: int) -> None:
+    """Free a lock as the death of its process would.
+
+    The number stays taken until the thread of the dead writer is unwound. Closed here, it would be given to the next
+    lock of this process, and what the dead writer gives back in the end would be that one.
+    """
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, descriptor, inheritable=False)
+    os.close(nothing)
 
 
 def open_root(uri: str) -> object:

@@ -27,6 +27,7 @@ from omnigraph.maintain import verify as verify_module
 from omnigraph.maintain.checksums import check_files
 from omnigraph.maintain.tags import Tags
 from omnigraph.maintain.verify import Rule, verify
+from omnigraph.storage.lance_errors import FileDamaged
 from tests.faults.harness import answers_of
 from tests.faults.writers import PERSON, new_graph, put_friends, put_people
 
@@ -179,3 +180,20 @@ def test_on_request_a_read_refuses_a_file_that_is_not_what_was_published(model: 
             assert caught.value.details["path"] == file
     finally:
         path.write_bytes(data)
+
+
+def test_a_damaged_reference_of_a_fork_is_named(model: Path) -> None:
+    file = next(Path(model, "__manifest/_refs/branches").glob("*.json"))
+    data = file.read_bytes()
+    file.write_bytes(data[: len(data) // 2])
+    try:
+        with open_store(model, read_only=True) as store:
+            assert store.snapshot(branch="review").tables
+            (finding,) = verify(store).findings
+            assert str(file.relative_to(model)) in finding.message
+        file.unlink()
+        with open_store(model) as store, pytest.raises(FileDamaged) as caught:
+            create_branch(store, "child", "review")
+        assert caught.value.details["path"] == str(file.relative_to(model))
+    finally:
+        file.write_bytes(data)

@@ -39,10 +39,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def copy_of(template: Path, place: Path, writer: Writer) -> str:
-    shutil.copytree(template, place)
-    if writer.first is not None:
-        writer.first(str(place))
+def copy_of(graph: Path, place: Path) -> str:
+    shutil.copytree(graph, place)
     return str(place)
 
 
@@ -58,13 +56,17 @@ def shown(uri: str) -> GraphContent:
 
 @pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.name)
 def test_a_killed_writer_leaves_the_state_before_or_after(writer: Writer, template: Path, tmp_path: Path) -> None:
-    twin = copy_of(template, tmp_path / "twin", writer)
+    start = template
+    if writer.first is not None:
+        start = Path(copy_of(template, tmp_path / "start"))
+        writer.first(str(start))
+    twin = copy_of(start, tmp_path / "twin")
     before = shown(twin)
     met = failpoints_met(writer.work, twin, writer.branch)
     after = shown(twin)
     outcomes = []
     for number, (failpoint, hit) in enumerate(cases(met)):
-        uri = copy_of(template, tmp_path / str(number), writer)
+        uri = copy_of(start, tmp_path / str(number))
         run_killed(writer.work, uri, writer.branch, at=failpoint, hit=hit)
         try:
             outcomes.append(check_invariants(uri, before, after, next_write=write_next(writer.branch)))

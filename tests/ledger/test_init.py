@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.config import override
-from omnigraph.errors import BadRequest, NotFound, SchemaError, StorageError
+from omnigraph.errors import BadRequest, NotFound, OmniGraphError, SchemaError, StorageError
 from omnigraph.ledger.layout import INIT_MARKER, OWN_NAMES
 from omnigraph.ledger.store import create_store, open_store
 from omnigraph.ledger.values import WriterKind
@@ -92,6 +92,18 @@ def test_killed_in_the_middle_there_is_no_graph_or_a_whole_one(path, failpoint):
         assert not any(b"Knows" in store.objects.get(schema)[0] for schema in schemas)
     add_people(store, "ada")
     assert people(open_store(path)) == ["ada"]
+
+
+def test_a_graph_that_lost_the_ref_of_main_is_damaged_and_not_none(local_path):
+    with create_store(local_path, SCHEMA) as store:
+        add_people(store, "ada")
+    Path(local_path, "_refs/branches/main.json").unlink()
+    for read_only in (True, False):
+        with pytest.raises(StorageError, match=r"_refs/branches/main.json is missing: .* salvage"):
+            open_store(local_path, read_only=read_only)
+    with pytest.raises(OmniGraphError):
+        create_store(local_path, SCHEMA)
+    assert any(Path(local_path, "nodes").rglob("*.lance"))
 
 
 @pytest.mark.parametrize("below", ["", "/graph"])

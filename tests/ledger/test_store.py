@@ -6,6 +6,7 @@ import pytest
 
 from omnigraph.errors import BadRequest, NotFound
 from omnigraph.ledger.branches import branches
+from omnigraph.ledger.manifest.manifest import Manifest
 from omnigraph.ledger.store import open_store
 from omnigraph.read.entities import entity
 from tests.ledger.graphs import add_people, people, publish_move
@@ -70,3 +71,12 @@ def test_two_handles_see_each_others_writes(graph, path):
     add_people(other, "bob")
     assert people(graph) == ["ada", "bob"]
     assert graph.branch("main") == other.branch("main")
+
+
+def test_the_schema_of_a_branch_is_looked_up_once(graph, monkeypatch):
+    branches.create_branch(graph, "b")
+    expected = graph.snapshot("b").schema_digest
+    read, reads = Manifest.read, []
+    monkeypatch.setattr(Manifest, "read", lambda self, branch: reads.append(branch.name) or read(self, branch))
+    assert [graph.last_schema("b"), graph.last_schema("b")] == [expected, expected]
+    assert reads == ["b"]

@@ -128,6 +128,8 @@ def test_an_ambiguous_beginning_lists_what_it_may_mean(graph: og.Graph) -> None:
     ) as caught:
         graph.snapshot(made[0][:5])
     assert "write more of the one you mean" in caught.value.message
+    with pytest.raises(NotFound, match="of a commit id write 4 characters or more"):
+        graph.snapshot(made[0][:3])
     with pytest.raises(BadRequest, match="is the beginning of"):
         graph.commit(made[0][:6])
 

@@ -68,15 +68,60 @@ def test_main_as_it_was(source: str, tmp_path: Path) -> None:
     with og.open(source, read_only=True) as whole:
         earlier = whole.log()[1]
         before = whole.query(ALL, at=earlier.graph_commit_id).rows()
-        of_a_branch = whole.head("two").graph_commit_id
     og.copy(source, tmp_path / "copy", at=earlier.graph_commit_id)
     with og.open(tmp_path / "copy") as graph:
         assert graph.head() == earlier
         assert graph.query(ALL).rows() == before
         graph.mutate(ADD, k="new")
         assert graph.verify(deep=True).ok
-    with pytest.raises(BadRequest, match="was made on branch `two`"):
-        og.copy(source, tmp_path / "other", at=of_a_branch)
+
+
+def test_a_branch_of_a_branch_as_it_was(source: str, tmp_path: Path) -> None:
+    with og.open(source, read_only=True) as whole:
+        tagged = whole.commit("v1")
+        before = {
+            name: whole.query(ALL, at=at).rows()
+            for name, at in (("two", "v1"), ("main", whole.log()[1].graph_commit_id))
+        }
+        history = [c.graph_commit_id for c in whole.log("two")][1:]
+    assert tagged.branch == "two"
+    for number, options in enumerate(({"at": "v1"}, {"at": tagged.graph_commit_id, "branches": ["two"]})):
+        result = og.copy(source, tmp_path / str(number), **options)
+        assert result.branches == ("main", "two")
+        with og.open(tmp_path / str(number)) as graph:
+            assert graph.head("two") == tagged
+            assert {name: graph.query(ALL, branch=name).rows() for name in before} == before
+            assert [c.graph_commit_id for c in graph.log("two")] == history
+            assert [tag.name for tag in graph.tags.list()] == ["v1"]
+            for name in before:
+                graph.mutate(ADD, k="new", branch=name)
+            assert graph.merge("two", granularity="property").commit is not None
+            assert graph.verify(deep=True).ok
+    with pytest.raises(BadRequest, match="`at` is about one branch"):
+        og.copy(source, tmp_path / "other", at="v1", branches=["one", "two"])
+
+
+def test_a_commit_of_a_deleted_branch_is_not_copied_alone(tmp_path: Path) -> None:
+    with og.init(tmp_path / "graph", schema="node P { k: String @key }") as graph:
+        graph.branch_create("side")
+        gone = graph.mutate(ADD, k="a", branch="side").commit.graph_commit_id
+        graph.branch_delete("side")
+    with pytest.raises(BadRequest, match="made on branch `side`, which is gone"):
+        og.copy(tmp_path / "graph", tmp_path / "copy", at=gone)
+    assert not (tmp_path / "copy").exists()
+
+
+def test_what_was_chosen_for_the_graph_comes_along(tmp_path: Path) -> None:
+    with og.init(tmp_path / "graph", schema="node P { k: String @key\n a: I32?\n b: I32? }") as graph:
+        graph.set_granularity("property")
+        graph.load([{"type": "P", "data": {"k": "x"}}], mode="append")
+        graph.branch_create("side")
+        graph.mutate("query q() { update P set { a: 1 } where a = null }", branch="side")
+        graph.mutate("query q() { update P set { b: 2 } where b = null }")
+    og.copy(tmp_path / "graph", tmp_path / "copy")
+    with og.open(tmp_path / "copy") as graph:
+        graph.merge("side")
+        assert graph.entity("P", "x") == {"@id": "x", "k": "x", "a": 1, "b": 2}
 
 
 def test_a_copy_under_writes_is_one_state(tmp_path: Path) -> None:
@@ -124,7 +169,7 @@ def copy_it(target: str, source: str) -> None:
 def test_killed_and_carried_on(source: str, tmp_path: Path, at: str, hit: int) -> None:
     target = str(tmp_path / "copy")
     run_killed(copy_it, target, source, at=at, hit=hit)
-    with pytest.raises(NotFound, match="there is no graph"):
+    with pytest.raises(NotFound, match=r"there is no graph at .* yet, but an unfinished copy"):
         og.open(target)
     with pytest.raises(BadRequest, match="with other options"):
         og.copy(source, target, branches=["one"])

@@ -1,8 +1,7 @@
-"""The run-book of the operations page, row by row: make the state, see what the page says, do what it says."""
+"""Bad days of the run-book, row by row: make the state, see what the page says, do what it says."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from omnigraph.config import override
 from omnigraph.errors import OmniGraphError, RecoveryRequired, StorageError
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, create_store, open_store
+from omnigraph.maintain.optimize.optimize import ensure_indices
 from omnigraph.maintain.repair import repair
 from omnigraph.maintain.salvage import salvage
 from omnigraph.maintain.verify import Rule, verify
@@ -102,6 +102,17 @@ def damaged_schema(store: GraphStore, place: Path) -> None:
     file.write_bytes(data)
 
 
+def damaged_index(store: GraphStore, place: Path) -> None:
+    ensure_indices(store)
+    for file in Path(store.uri).glob("nodes/*/_indices/*/page_data.lance"):
+        file.write_bytes(b"")
+    with open_store(store.uri) as opened:
+        assert {finding.rule for finding in verify(opened).findings} == {Rule.INDEXES}
+        put(opened, ada=7)
+        assert people(opened)["ada"] == 7
+        ensure_indices(opened)
+
+
 ROWS: dict[str, Callable[[GraphStore, Path], None]] = {
     '"free some space and try again"': full_disk,
     '"`ulimit -n`"': no_descriptors,
@@ -109,6 +120,7 @@ ROWS: dict[str, Callable[[GraphStore, Path], None]] = {
     '"the commit log … is damaged or gone"': damaged_log,
     '"was acknowledged after it: the newest version of its manifest is lost"': lost_manifest,
     'verify: "every file is as it was published"': flipped,
+    'verify: "every index can be read", or "an index … is damaged and is not used"': damaged_index,
     '"the file … is missing"': missing,
     '"the schema object … is damaged"': damaged_schema,
 }
@@ -128,11 +140,14 @@ def test_a_row_of_the_run_book(row: str, tmp_path: Path) -> None:
     sound(str(tmp_path / "graph"))
 
 
+def rows_of(section: str) -> set[str]:
+    """What one sees, of each row of the tables of a section."""
+    lines = [line for line in section.splitlines() if line.startswith("| ") and not line.startswith("| what you see")]
+    return {line.removeprefix("| ").split(" | ")[0] for line in lines}
+
+
 def test_every_row_is_played() -> None:
     page = PAGE.read_text()
-    section = page[page.index("### Bad days") : page.index("**Checksums.**")]
-    seen = [line.split(" | ")[0].removeprefix("| ") for line in section.splitlines() if re.match(r"\| [^w-]", line)]
-    seen += [line.split(" | ")[0].removeprefix("| ") for line in section.splitlines() if line.startswith("| verify")]
-    assert set(seen) - {"what you see"} == {*ROWS, *ELSEWHERE}
+    assert rows_of(page[page.index("### Bad days") : page.index("**Checksums.**")]) == {*ROWS, *ELSEWHERE}
     paused = (PAGE.parents[1] / "tests/faults/test_paused_writers.py").read_text()
     assert all(name in paused for name in ELSEWHERE.values())

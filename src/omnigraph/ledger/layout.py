@@ -16,6 +16,8 @@ EDGES = "edges"
 REFS = "_refs"
 RECOVERIES = "_graph_commit_recoveries.lance"
 INIT_MARKER = "__init.json"
+COPY_MARKER = "__copy.json"
+"""There while a copy is under way: no graph yet, and nothing else either."""
 
 OWN_NAMES = (NODES, EDGES, SCHEMAS_PREFIX, REFS, MANIFEST, LOG, RECOVERIES, CURRENT_SOURCE)
 """What `init` makes at the root, or may make later."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from omnigraph.config import settings
 from omnigraph.diagnostics import did_you_mean
+from omnigraph.embed.provider_settings import EmbeddingSettings
 from omnigraph.errors import BadRequest, BranchNotFound
 from omnigraph.ledger.branches.names import refuse_system_name
 from omnigraph.ledger.branches.refs import Refs
@@ -43,7 +44,8 @@ class GraphParts:
     `after_commit` is called with each intent that was committed through this store, and must return at once; `on_close`
     is called when it is closed. Rooms above hook their upkeep in there. `seen_versions` are the manifest versions that
     branches (by incarnation) had when this handle last wrote to them; `writer_names` are names of leases of its
-    writes that are over.
+    writes that are over. `embedding` is the provider of this graph, None for the one that the environment names;
+    `blob_bases` are places that its blobs may be read from, besides those that are allowed to all graphs.
     """
 
     def __init__(self, root: Root, *, read_only: bool) -> None:
@@ -52,6 +54,8 @@ class GraphParts:
         self.read_only = read_only
         self.graph_id = ""
         self.is_old = False
+        self.embedding: EmbeddingSettings | None = None
+        self.blob_bases: tuple[str, ...] = ()
         self.objects = open_objects(root)
         self.tables = TableStore(root)
         times = LeaseTimes(settings().lease_seconds, settings().lease_renewal_seconds)

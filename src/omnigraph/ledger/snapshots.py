@@ -14,7 +14,7 @@ import pyarrow as pa
 from omnigraph.choices import Target
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, BranchNotFound, HistoryGap, NotFound
-from omnigraph.ledger.branches.names import is_commit_id, is_commit_prefix, refuse_system_name
+from omnigraph.ledger.branches.names import SHORTEST_PREFIX, is_commit_id, is_commit_prefix, refuse_system_name
 from omnigraph.ledger.history.complete_log import complete, known_history
 from omnigraph.ledger.history.dag import first_parents
 from omnigraph.ledger.manifest.manifest import ManifestState
@@ -65,7 +65,14 @@ def resolve(store: GraphParts, target: Target = None, branch: str = MAIN, operat
     if commit is not None:
         return of_commit(store, commit)
     known = [*store.refs.names(), *(tag.name for tag in store.refs.tags())]
-    raise NotFound(f"`{target}` is no branch, tag or commit of this graph{_suggestion(target, known)}", target=target)
+    hint = _suggestion(target, known) or _shortness(store, target)
+    raise NotFound(f"`{target}` is no branch, tag or commit of this graph{hint}", target=target)
+
+
+def _shortness(store: GraphParts, target: str) -> str:
+    """A word to whoever wrote too little of a commit id."""
+    begins = bool(target) and any(one.startswith(target.upper()) for one in store.commits.graph().ids())
+    return f"; of a commit id write {SHORTEST_PREFIX} characters or more" if begins else ""
 
 
 def commit_beginning_with(store: GraphParts, prefix: str) -> GraphCommit | None:

@@ -11,11 +11,13 @@ from typing import Any
 from omnigraph.choices import Target
 from omnigraph.errors import NotFound, StorageError
 from omnigraph.ledger import snapshots
+from omnigraph.ledger.branches.refs import branch_path, damaged_ref
 from omnigraph.ledger.history import complete_log
 from omnigraph.ledger.history.acknowledged import lost_head
 from omnigraph.ledger.history.rebuild_log import ensure_log
 from omnigraph.ledger.history.recorded_files import recorded_files
 from omnigraph.ledger.init import init_graph
+from omnigraph.ledger.layout import COPY_MARKER
 from omnigraph.ledger.manifest.manifest import Manifest
 from omnigraph.ledger.manifest.manifest_rows import MANIFEST
 from omnigraph.ledger.manifest.stamp import CURRENT, LAST_SHARED, read_stamp, refuse_newer, refuse_others
@@ -121,16 +123,12 @@ def _stamp(store: GraphStore, *, known_to_exist: bool) -> int:
     Graphs from before the ref objects have a manifest of an older stamp. A manifest of today's without the ref object
     of `main` is what an `init` left that died, or is still at work: no graph.
     """
-    advice = "; make one with `omnigraph init`"
-    if store.root.is_local and os.path.isfile(store.uri):
-        advice = ": it is a file, and a graph is a directory"
-    nothing = NotFound(f"there is no graph at {store.uri}{advice}", uri=store.uri)
     try:
         schema = store.tables.schema(store.tables.head(MANIFEST))
     except TableNotFound:
         if known_to_exist:
             raise
-        raise nothing from None
+        raise _no_graph(store) from None
     except StorageError as error:
         if not known_to_exist or is_passing(error):
             raise
@@ -143,8 +141,28 @@ def _stamp(store: GraphStore, *, known_to_exist: bool) -> int:
         refuse_others(schema, store.uri, is_ours=not others)
     refuse_newer(stamp)
     if stamp == CURRENT and not known_to_exist:
-        raise nothing
+        if _was_written_to(store):
+            raise damaged_ref(branch_path(MAIN), "missing")
+        raise _no_graph(store)
     return stamp
+
+
+def _was_written_to(store: GraphStore) -> bool:
+    """Whether more was published than what `init` begins with, by no copy that is still under way: the ref of `main`,
+    which both make last, was there and is lost."""
+    if store.objects.exists(COPY_MARKER):
+        return False
+    return store.manifest.read_line(None).head.parent_commit_id is not None
+
+
+def _no_graph(store: GraphStore) -> NotFound:
+    """What to say of a place without a graph."""
+    advice = "; make one with `omnigraph init`"
+    if store.root.is_local and os.path.isfile(store.uri):
+        advice = ": it is a file, and a graph is a directory"
+    elif store.objects.exists(COPY_MARKER):
+        advice = " yet, but an unfinished copy of one: carry it on by the same `omnigraph copy`, or remove it"
+    return NotFound(f"there is no graph at {store.uri}{advice}", uri=store.uri)
 
 
 def _read_as_it_is(store: GraphStore) -> None:

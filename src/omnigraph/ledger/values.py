@@ -22,6 +22,7 @@ class WriterKind(StrEnum):
     INIT = "Init"
     MUTATION = "Mutation"
     LOAD = "Load"
+    EMBED = "Embed"
     SCHEMA_APPLY = "SchemaApply"
     BRANCH_MERGE = "BranchMerge"
     ENSURE_INDICES = "EnsureIndices"
@@ -114,13 +115,28 @@ class CommitOperation:
         return cls(**{**content, "touched": touched})
 
 
+@dataclass(frozen=True, slots=True)
+class StreamBatch:
+    """One batch of a stream of loads. A stream numbers its batches upwards, and a branch takes each of them once."""
+
+    stream: str
+    batch: int
+
+    def __str__(self) -> str:
+        return f"batch {self.batch} of stream {self.stream}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {"stream": self.stream, "batch": self.batch}
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class GraphCommit:
     """One published state of the graph. Times are microseconds since the epoch.
 
     `operations` are the mutations of a combined commit; then `actor_id` is None, unless they all have the same one.
     `about` is the commit, or the range `a..b` of commits, that a revert took back, a restore went to or a cherry-pick
-    brought.
+    brought; of a load, the batch of a stream that it was.
     """
 
     graph_commit_id: str

@@ -28,7 +28,8 @@ class DamagedFile:
 
     def __str__(self) -> str:
         shown = ", ".join(f"{table_key} on `{branch}`" for branch, table_key in self.shown_by)
-        return f"the file {self.path} {self.why}; {f'it is part of {shown}' if shown else 'only older states use it'}"
+        used = f"it is part of {shown}" if shown else "no branch that can be read shows it"
+        return f"the file {self.path} {self.why}; {used}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +62,16 @@ def check_files(store: GraphStore, states: list[tuple[BranchRef, Snapshot]]) -> 
     with ThreadPoolExecutor(max(1, settings().maintenance_concurrency), "omnigraph-checksums") as pool:
         bad = [(path, why) for path, why in zip(known, pool.map(differs, known)) if why is not None]
     users = _users(store, states) if bad else {}
-    damaged = tuple(DamagedFile(path, why, tuple(users.get(path, ()))) for path, why in bad)
+    # States before an index was built anew do without it for good: nothing of theirs is lost.
+    told = [(path, why) for path, why in bad if path in users or "/_indices/" not in path]
+    damaged = tuple(DamagedFile(path, why, tuple(users.get(path, ()))) for path, why in told)
     return FileReport(len(known), len(there) - len(known), damaged)
 
 
 def _counts(path: str) -> bool:
-    """Whether a file is one that commits record: data, deletion vectors, manifests."""
-    return any(f"/{part}/" in path for part in ("data", "_deletions", "_versions")) and not path.endswith(".json")
+    """Whether a file is one that commits record: data, deletion vectors, indexes, manifests."""
+    recorded = ("data", "_deletions", "_indices", "_versions")
+    return any(f"/{part}/" in path for part in recorded) and not path.endswith(".json")
 
 
 def _users(store: GraphStore, states: list[tuple[BranchRef, Snapshot]]) -> dict[str, list[tuple[str, str]]]:

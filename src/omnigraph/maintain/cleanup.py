@@ -27,6 +27,8 @@ from omnigraph.maintain.survey.inventory import INTERNAL, TableInventory
 from omnigraph.maintain.survey.must_stay import Needs, collect, read_heads
 from omnigraph.maintain.survey.retention import Retention
 from omnigraph.maintain.survey.unexplained_drift import FoundDrift, Verdict, drift_of_branches, seen_drift_of_branches
+from omnigraph.storage.objects.objects import DEAD_TEMPORARY_SECONDS
+from omnigraph.write.embedding.shelf import remove_old_shelves
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -225,9 +227,10 @@ def _remove(store: GraphStore, works: list[_Work], retention: Retention) -> None
     now = time.time()
     needs = collect(store, read_heads(store), retention, now)
     _each(works, lambda work: _remove_leftovers(store, work, needs, oldest_protected(needs, now)))
-    store.objects.remove_temporaries(settings().cleanup_grace)
+    store.objects.remove_temporaries(max(settings().cleanup_grace, DEAD_TEMPORARY_SECONDS))
     store.refs.sweep(settings().cleanup_grace)
     remove_dead_marks(store.objects)
+    remove_old_shelves(store.objects, settings().cleanup_grace)
     store.leases.sweep()
 
 

@@ -38,6 +38,7 @@ from omnigraph.maintain.pending_writes import (
     resolve_readable,
     resolve_unreadable,
 )
+from omnigraph.maintain.recovered import refuse_old_layout
 from omnigraph.maintain.survey.unexplained_drift import (
     CoveredLine,
     FoundDrift,
@@ -119,12 +120,15 @@ def repair(
         raise BadRequest("repair: force, restore and set aside change the graph; confirm them as well")
     if restore and not force:
         raise BadRequest("repair: restore puts unexplained commits out of sight; force it as well")
+    refuse_old_layout(store, "repair")
     commits: list[GraphCommit] = []
     rebuilt = None
     if confirm:
         store.refuse_if_read_only("repair")
         refuse_while_schema_is_applied(store, "repair")
         rebuilt = ensure_log(store, deep=True)
+        # A commit of `main` that nobody had logged yet, and whose manifest is lost, is known to branches made from it.
+        store.complete_log()
     heads = [
         lost_heads.mend(store, one, restore=restore, actor=actor, commits=commits)
         if force

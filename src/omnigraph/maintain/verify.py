@@ -34,6 +34,7 @@ from omnigraph.maintain.survey.inventory import INTERNAL, TableInventory
 from omnigraph.maintain.survey.must_stay import Needs, collect, read_heads
 from omnigraph.maintain.survey.retention import Retention
 from omnigraph.maintain.survey.unexplained_drift import drift_of_branch
+from omnigraph.maintain.unreadable_indexes import unreadable_indexes
 from omnigraph.schema.catalog import EdgeType
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Rule(StrEnum):
     LEFTOVERS = "nothing unreferenced is old"
     REFS = "every ref can be read"
     CHECKSUMS = "every file is as it was published"
+    INDEXES = "every index can be read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,9 @@ class VerifyReport:
 def verify(store: GraphStore, *, deep: bool = False) -> VerifyReport:
     """Check the whole graph and go on after each finding. Tables that several branches share are read once.
 
-    `deep` also compares every file with the checksum that its commit recorded.
+    `deep` also compares every file with the checksum that its commit recorded. Of a graph that has the layout of an
+    older program only what its branches show is checked: it has no such log, and its first open for writing puts the
+    rest in order.
     """
     found: list[Finding] = []
     checked = _Tables(store)
@@ -133,7 +137,11 @@ def verify(store: GraphStore, *, deep: bool = False) -> VerifyReport:
             found.append(Finding(Rule.PIN_OPENS, f"the branch cannot be opened: {error.message}", branch.name))
     for branch, snapshot in states:
         found += checked.check(branch.name, snapshot)
+    if store.is_old:
+        found += _old_sidecars(store)
+        return VerifyReport(len(branches), checked.tables, checked.rows, _commits(store), tuple(found))
     found += _tags(store, checked)
+    found += [Finding(Rule.INDEXES, text, branch, key) for branch, key, text in unreadable_indexes(store, states)]
     passing = lasting(lambda: _passing(store, states, deep))
     found += _with_writers_named(store, states, passing)
     try:
@@ -318,6 +326,11 @@ def _sidecar(store: GraphStore, operation_id: str) -> Finding | None:
         return None
     text = f"the write {operation_id} is not finished; open the graph for writing, or run `omnigraph repair`"
     return Finding(Rule.SIDECARS, text, stored.sidecar.branch)
+
+
+def _old_sidecars(store: GraphStore) -> list[Finding]:
+    text = "an older program did not finish the write {}; open the graph for writing, which brings it up to date"
+    return [Finding(Rule.SIDECARS, text.format(one)) for one in store.sidecars.list()]
 
 
 def _tags(store: GraphStore, checked: _Tables) -> list[Finding]:

@@ -116,6 +116,22 @@ def vector_coverage(handles: Handles, table: TableVersion, column: str, metric: 
     return Coverage(coverage.segments, coverage.covered, coverage.uncovered, partitions)
 
 
+def vector_centres(
+    handles: Handles, table: TableVersion, column: str, coverage: Coverage
+) -> npt.NDArray[np.float32] | None:
+    """The centres of the partitions, one row for each; None when each of several segments has its own."""
+    if len(coverage.segments) != 1:
+        return None
+    try:
+        found = handles.at(table).centroids(index_name=index_name(column, IndexKind.VECTOR))
+    except Exception:
+        # Files that cannot be read: the index is asked all the same, and asked more.
+        return None
+    if found is None:
+        return None
+    return np.asarray(found.values.to_numpy(zero_copy_only=False), np.float32).reshape(len(found), -1)
+
+
 def ask_text_index(
     handles: Handles,
     table: TableVersion,

@@ -69,7 +69,14 @@ def raise_ours(doing: str, what: object, error: Exception) -> NoReturn:
                 StorageKind.PERMANENT,
                 path=missing[0],
             ) from error
-        gone = ". If it did before, its branch was deleted or cleanup removed it: read a newer state"
-        hint = gone if isinstance(what, TableVersion) else ""
-        raise TableNotFound(f"{doing} {what}: it does not exist ({reason}){hint}", StorageKind.NOT_FOUND) from error
+        if isinstance(what, TableVersion):
+            raise TableNotFound(
+                f"{doing} {what}: its file {what.manifest_file} is not there. If an older state was asked for, cleanup "
+                "has removed it, or its branch was deleted: read a newer one. If a branch shows it now, the store has "
+                "lost it: `omnigraph verify` names all that is missing, to be put back from a copy, and `omnigraph "
+                "salvage` takes out what can be read",
+                StorageKind.NOT_FOUND,
+                path=what.manifest_file,
+            ) from error
+        raise TableNotFound(f"{doing} {what}: it does not exist ({reason})", StorageKind.NOT_FOUND) from error
     raise StorageError(f"{doing} {what} failed: {reason}{advice(reason)}", kind_of(reason)) from error

@@ -42,6 +42,7 @@ class PublishedFiles:
         self._handles = handles
         self._noted: OrderedDict[str, str] = OrderedDict()
         self._steps: OrderedDict[TableVersion, tuple[TableVersion, tuple[str, ...]]] = OrderedDict()
+        self._published: OrderedDict[TableVersion, None] = OrderedDict()
         self._sound: OrderedDict[str, None] = OrderedDict()
         self._asking = False
         self.expected: Callable[[], Checksums] | None = None
@@ -64,7 +65,7 @@ class PublishedFiles:
         """The checksums of the files of `after` that `before` does not have, its own manifest included."""
         if not self.sums:
             return {}
-        new = self._told(before, after) if before is not None else None
+        new = self._told(before, after)
         if new is None:
             known = set(self.files(before)) if before is not None else set()
             new = [path for path in self.files(after) if path not in known]
@@ -79,17 +80,32 @@ class PublishedFiles:
 
     def landed(self, write: StagedWrite, after: TableVersion) -> None:
         """Take note of what a staged write of this process added when it was committed."""
-        if write.new_vectors is not None:
-            self._steps[after] = write.base, (*write.new_files, *write.new_vectors)
-            while len(self._steps) > _STEPS:
-                self._steps.popitem(last=False)
-        if write.new_vectors is not None and str(write.base) in self._sound:
-            # What it adds was written a moment ago, by Lance itself.
+        if write.new_vectors is None:
+            return
+        added = (*write.new_files, *write.new_vectors)
+        self._steps[after] = write.base, added
+        while len(self._steps) > _STEPS:
+            self._steps.popitem(last=False)
+        if added and str(write.base) in self._sound:
+            # What it adds was written a moment ago, by Lance itself. What puts an older version back adds nothing, and
+            # shows other files than its base.
             self._mark(str(after))
 
-    def _told(self, before: TableVersion, after: TableVersion) -> list[str] | None:
+    def published_before(self, table: TableVersion) -> None:
+        """Take note that a version which is about to be published has been so before: nothing of it is new."""
+        self._published[table] = None
+        while len(self._published) > _STEPS:
+            self._published.popitem(last=False)
+
+    def _told(self, before: TableVersion | None, after: TableVersion) -> list[str] | None:
         """The files that the commits from one version to another added, if this process made all of them."""
+        if after in self._published:
+            return []
         found = [_manifest(after)]
+        if before is None:
+            # Of a table that comes back as it was, all files but this one were published before.
+            put_back = after in self._steps and not self._steps[after][1]
+            return found if put_back else None
         step = after
         while step != before:
             made = self._steps.get(step)
@@ -101,7 +117,8 @@ class PublishedFiles:
         return found
 
     def files(self, table: TableVersion) -> list[str]:
-        """The files that a version keeps on its own line: data, blobs beside them, deletion vectors, its manifest."""
+        """The files that a version keeps on its own line: data, blobs beside them, deletion vectors, indexes, its
+        manifest."""
         base = line_directory(table)
         found = [_manifest(table)]
         handle = self._handles.at(table)
@@ -115,6 +132,9 @@ class PublishedFiles:
                         found += [path, *self._below(f"{path.removesuffix('.lance')}/")]
                 vector = vector_of(table, metadata)
                 found += [vector] if vector is not None else []
+            for index in handle.describe_indices():
+                for segment in index.segments:
+                    found += self._below(f"{base}/_indices/{segment.uuid}/")
         return found
 
     def vectors(self, table: TableVersion) -> list[str]:
@@ -135,6 +155,11 @@ class PublishedFiles:
             data, _ = open_objects(self._handles.root).get(path)
             size, crc = len(data), zlib.crc32(data)
         return f"{size}-{crc:08x}"
+
+    def differing(self, directory: str, recorded: Checksums) -> list[str]:
+        """The files of a directory on local disk that are there and not what was recorded."""
+        known = [path for path in self._below(directory) if path in recorded]
+        return [path for path in known if self.checksum(path) not in recorded[path].split()]
 
     def check(self, table: TableVersion) -> None:
         """`FileDamaged` for a version that is about to be read, if one of its files is known not to be sound.
@@ -181,13 +206,13 @@ class PublishedFiles:
             raise damaged(path, f"it is no deletion vector ({str(error).splitlines()[0]})") from error
 
     def _below(self, directory: str) -> list[str]:
-        """The files of blobs beside a data file, where that can be told without asking a store for each file."""
+        """The files of a directory (of an index, of blobs beside a data file), where that can be told without asking a
+        store for each."""
         if not self._handles.root.is_local:
             return []
         try:
-            return [
-                f"{directory}{name}" for name in sorted(os.listdir(os.path.join(self._handles.root.path, directory)))
-            ]
+            with os.scandir(os.path.join(self._handles.root.path, directory)) as entries:
+                return sorted(f"{directory}{entry.name}" for entry in entries if entry.is_file())
         except FileNotFoundError:
             return []
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,10 +21,10 @@ from omnigraph.storage.constants import HANDLE_CACHE_SIZE, ID_COLUMN
 from omnigraph.storage.handles import creating, forks, table_history
 from omnigraph.storage.handles.handles import Handles, Hook
 from omnigraph.storage.index_search import Coverage, TextQuestion, VectorQuestion
-from omnigraph.storage.layout import compaction, indexes
+from omnigraph.storage.layout import compaction, index_damage, indexes
 from omnigraph.storage.layout.compaction import CompactionOptions, CompactionWork, StagedCompaction
 from omnigraph.storage.layout.indexes import IndexKind, IndexState, IndexWork, SearchSettings
-from omnigraph.storage.published_files import PublishedFiles
+from omnigraph.storage.published_files import Checksums, PublishedFiles
 from omnigraph.storage.reading import blobs, changed_rows, reading
 from omnigraph.storage.reading.filters import Filter
 from omnigraph.storage.staging import (
@@ -230,6 +232,12 @@ class TableStore:
         """Indexes whose files are not where the table looks for them, which happens when a fork is compacted."""
         return indexes.lost_indexes(self.handles, table)
 
+    def damaged_indexes(self, table: TableVersion, recorded: Checksums | None = None) -> dict[str, str]:
+        """Indexes that cannot be read, or are not what was published, each with what is wrong."""
+        return index_damage.damaged_indexes(
+            self.handles, table, lambda directory: self.files.differing(directory, recorded or {})
+        )
+
     def index_state(
         self, table: TableVersion, column: str, kind: IndexKind, settings: SearchSettings | None = None
     ) -> IndexState:
@@ -249,9 +257,11 @@ class TableStore:
         kind: IndexKind,
         parts: int = 1,
         settings: SearchSettings | None = None,
+        *,
+        anew: bool = False,
     ) -> list[IndexWork]:
-        """The segments to build elsewhere by `indexes.run_index_task`."""
-        return indexes.plan_index(self.handles, table, column, kind, parts, settings)
+        """The segments to build elsewhere by `indexes.run_index_task`; `anew` builds over everything."""
+        return indexes.plan_index(self.handles, table, column, kind, parts, settings, anew=anew)
 
     def stage_index_segments(
         self, table: TableVersion, column: str, kind: IndexKind, segments: Sequence[bytes]
@@ -270,6 +280,10 @@ class TableStore:
     def vector_coverage(self, table: TableVersion, column: str, metric: Metric) -> Coverage | None:
         """What the vector index of a column covers; None when there is none to ask."""
         return index_search.vector_coverage(self.handles, table, column, metric)
+
+    def vector_centres(self, table: TableVersion, column: str, coverage: Coverage) -> npt.NDArray[np.float32] | None:
+        """The centres of the partitions of a vector index; see `index_search.vector_centres`."""
+        return index_search.vector_centres(self.handles, table, column, coverage)
 
     def indexed_texts(self, table: TableVersion, coverage: Coverage) -> tuple[int, int] | None:
         """How many texts and tokens a text index counts."""

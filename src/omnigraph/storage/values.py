@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_LARGEST_VERSION = 2**64 - 1
+
+
 @dataclass(frozen=True, slots=True)
 class TableVersion:
     """One version of one table: `location` is below the graph's root, `branch` is a Lance branch (None: main line)."""
@@ -22,9 +25,20 @@ class TableVersion:
         """Another version of the same line."""
         return replace(self, version=version)
 
+    @property
+    def manifest_file(self) -> str:
+        """The file below the graph's root that describes this version."""
+        line = f"{self.location}/tree/{self.branch}" if self.branch else self.location
+        return f"{line}/_versions/{manifest_name(self.version)}"
+
     def __str__(self) -> str:
         line = f"@{self.branch}" if self.branch else ""
         return f"{self.location}{line} version {self.version}"
+
+
+def manifest_name(version: int) -> str:
+    """How Lance names the file that describes a version: counted down, so that the newest sorts first."""
+    return f"{_LARGEST_VERSION - version:020d}.manifest"
 
 
 @dataclass(frozen=True, slots=True)

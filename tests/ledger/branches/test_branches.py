@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from omnigraph.errors import BadRequest, Busy, Conflict, HistoryGap, NotFound
 from omnigraph.failpoints import FailpointError, active
 from omnigraph.ledger.branches import branches
-from omnigraph.ledger.branches.refs import TagRef
+from omnigraph.ledger.branches.refs import Refs, TagRef
 from omnigraph.ledger.branches.schema_lock import (
     LOCK_PATH,
     current_schema_lock,
@@ -427,3 +428,16 @@ def test_a_branch_with_children_is_deleted_by_force_and_they_keep_reading(graph)
     branches.delete_branch(graph, "grandchild")
     cleanup(graph, keep_versions=1, confirm=True, force=True)
     assert people(graph) == ["ada"]
+
+
+def test_who_loses_the_race_for_a_name_leaves_no_line_of_the_manifest(graph, monkeypatch):
+    create = Refs.create
+
+    def late(self, ref):
+        assert create(self, replace(ref, incarnation="quicker", manifest_branch=None))
+        return create(self, ref)
+
+    monkeypatch.setattr(Refs, "create", late)
+    with pytest.raises(Conflict, match="already"):
+        branches.create_branch(graph, "b")
+    assert graph.tables.list_forks(MANIFEST) == []

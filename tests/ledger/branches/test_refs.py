@@ -167,3 +167,9 @@ def test_main_and_system_names_are_refused():
         check_branch_name(SCHEMA_APPLY_LOCK, "branch create")
     with pytest.raises(BadRequest, match="mistaken for a manifest version"):
         check_tag_name("12", "tag create")
+
+
+def test_a_ref_as_data_says_who_made_it_when_and_from_what():
+    told = {"name": "b", "source_branch": "main", "source_commit": "c", "created_by": "act-ada", "created_at": 17}
+    assert ref("b").to_json() == told
+    assert BranchRef("main", "i", None).to_json()["created_at"] is None

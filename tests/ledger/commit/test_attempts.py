@@ -6,12 +6,15 @@ import threading
 
 import pytest
 
+from omnigraph.config import override
 from omnigraph.errors import BadRequest, Busy, NotFound, PreconditionFailed, TableMoved
 from omnigraph.ledger.branches.branches import create_branch
 from omnigraph.ledger.branches.schema_lock import hold_schema_lock
 from omnigraph.ledger.commit import attempts
 from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.commit.intents import TableCommits, TableWrite, WriteIntent
+from omnigraph.ledger.commit.queue import Footprint, WriteQueue
+from omnigraph.ledger.commit.window import CommitWindows
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, open_store
 from omnigraph.ledger.values import GraphCommit, Snapshot, WriterKind
@@ -123,6 +126,59 @@ class TestConflicts:
 
         racing(store, {"ada": 1}, [both], retry=RetryPolicy.SURFACE)
         assert people(store)["ada"] == 1
+
+
+TOLD = Footprint(frozenset({PERSON, KNOWS}))
+
+
+class TestTurns:
+    """Who says what it will touch waits before it is prepared; everybody else only once it has lost a race."""
+
+    @pytest.fixture
+    def turns(self, monkeypatch: pytest.MonkeyPatch) -> list[Footprint]:
+        found: list[Footprint] = []
+        turn = WriteQueue.turn
+
+        def noted(self: WriteQueue, branch: str, footprint: Footprint) -> object:
+            found.append(footprint)
+            return turn(self, branch, footprint)
+
+        monkeypatch.setattr(WriteQueue, "turn", noted)
+        return found
+
+    def test_who_takes_one_before_it_is_prepared(self, store: GraphStore, turns: list[Footprint]) -> None:
+        racing(store, {"told": 1}, [], footprint=TOLD)
+        assert turns == [TOLD]
+        racing(store, {"has it": 1}, [], footprint=TOLD, has_turn=True)
+        racing(store, {"not told": 1}, [])
+        assert turns == [TOLD]
+
+    @pytest.mark.parametrize(
+        ("options", "expected"),
+        [({"footprint": TOLD}, TOLD), ({}, Footprint(frozenset({PERSON})))],
+        ids=["told", "not told"],
+    )
+    def test_everybody_takes_one_for_the_second_attempt(
+        self, store: GraphStore, turns: list[Footprint], options: dict[str, object], expected: Footprint
+    ) -> None:
+        racing(store, {"bob": 1}, [lambda: put_people(store, {"carl": 1})], retry=RetryPolicy.PREPARE_AGAIN, **options)
+        assert turns == [expected]
+
+    def test_who_waits_for_its_turn_waits_as_long_for_the_window(
+        self, store: GraphStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        waits: list[float | None] = []
+        enter = CommitWindows.enter
+
+        def noted(self: CommitWindows, *given: object, wait: float | None = None, **options: object) -> object:
+            waits.append(wait)
+            return enter(self, *given, wait=wait, **options)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(CommitWindows, "enter", noted)
+        with override(queue_wait_seconds=7.0):
+            racing(store, {"bob": 1}, [])
+            racing(store, {"bob": 2}, [], footprint=Footprint(frozenset({PERSON})))
+        assert waits == [None, 7.0]
 
 
 class TestIfCommit:

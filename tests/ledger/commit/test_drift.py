@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from omnigraph.errors import InternalError, RecoveryRequired, StorageError
+from omnigraph.errors import RecoveryRequired, StorageError
 from omnigraph.failpoints import FailpointError, active
 from omnigraph.ledger.branches.branches import create_branch
 from omnigraph.ledger.commit.attempts import RetryPolicy, run_write
@@ -131,10 +131,13 @@ def test_when_the_listing_failed_the_error_says_that_both_are_possible_and_why(
     assert "connection reset" in message
 
 
-def test_published_data_that_is_missing_is_an_internal_error(store: GraphStore) -> None:
+def test_published_data_that_is_missing_is_damage_with_the_name_of_a_file(store: GraphStore) -> None:
     branch, pin = store.branch("main"), store.snapshot().pin(PERSON)
-    with pytest.raises(InternalError, match="published data is missing"):
-        drift_of(store, branch, replace(pin, version=pin.version + 5))
+    lost = replace(pin, version=pin.version + 5)
+    with pytest.raises(StorageError, match="published data is missing") as caught:
+        drift_of(store, branch, lost)
+    assert caught.value.details["path"] == table_of(lost).manifest_file
+    assert store.objects.exists(table_of(pin).manifest_file)
 
 
 def test_drift_is_told_apart(store: GraphStore) -> None:

@@ -56,3 +56,9 @@ def test_a_thousand_branches_along_a_long_history_take_no_minutes():
     found = bases_of_heads(g, ["m1999", *(f"b{n}" for n in range(1000))])
     assert len(found) == 1000
     assert time.perf_counter() - start < 10
+
+
+def test_a_commit_that_every_two_heads_have_past_a_newer_one_is_no_base():
+    """Each two of the heads meet at a child of `x`, and no two of them at `x` itself."""
+    g = graph(("x",), ("a", "x"), ("b", "x"), ("c", "x"), ("ac", "a", "c"), ("ab", "a", "b"), ("bc", "b", "c"))
+    assert bases_of_heads(g, ["ac", "ab", "bc"]) == {"a", "b", "c"}

@@ -123,3 +123,23 @@ def test_a_long_history_needs_no_recursion():
     g.add(commit("x", "c19000"))
     assert merge_bases(g, "c19999", "x") == ("c19000",)
     assert len(log(g, "c19999")) == 20_000
+
+
+def test_ancestry_looks_at_each_commit_once(monkeypatch):
+    """Two branches that merge each other again and again: twice as many ways with each round."""
+    rows = [("root",), ("elsewhere",), ("l0", "root"), ("r0", "root")]
+    for n in range(1, 40):
+        rows += [(f"l{n}", f"l{n - 1}", f"r{n - 1}"), (f"r{n}", f"r{n - 1}", f"l{n - 1}")]
+    g = graph(*rows)
+    assert (g.generation("elsewhere"), g.generation("l39")) == (1, 41)
+    looked_at = []
+    parents = CommitGraph.parents
+
+    def noted(self, commit_id):
+        looked_at.append(commit_id)
+        assert len(looked_at) < 1000
+        return parents(self, commit_id)
+
+    monkeypatch.setattr(CommitGraph, "parents", noted)
+    assert not is_ancestor(g, "elsewhere", "l39")
+    assert sorted(looked_at) == sorted({"root", *(f"{side}{n}" for side in "lr" for n in range(40))} - {"r39"})

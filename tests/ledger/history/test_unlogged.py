@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from omnigraph.ledger.branches.branches import create_branch
 from omnigraph.ledger.history.log_rows import ID, LOG
 from omnigraph.ledger.history.unlogged import MOST_UNLOGGED
 from omnigraph.ledger.store import GraphStore, create_store, open_store
+from omnigraph.maintain.repair import repair
 from omnigraph.maintain.verify import verify
 from omnigraph.merge.merge import merge
 from omnigraph.write.mutate.mutate import mutate
@@ -145,3 +147,29 @@ def test_a_program_that_ends_without_closing_its_graph_ends_well_and_has_logged_
     ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 0, ended.stderr
     assert len(logged(uri)) == 3
+
+
+def test_a_commit_of_a_graph_that_was_replaced_is_not_logged_in_its_successor(waiting: GraphStore):
+    put(waiting, "a")
+    shutil.rmtree(waiting.uri)
+    with create_store(waiting.uri, SCHEMA) as other:
+        put(other, "b")
+    waiting.unlogged.flush()
+    with open_store(waiting.uri) as other:
+        assert ids(other, "node:Person") == ["b"]
+        assert verify(other).ok
+
+
+def test_a_commit_that_was_never_logged_and_lost_its_manifest_is_known_to_a_branch_made_from_it(waiting: GraphStore):
+    put(waiting, "a")
+    create_branch(waiting, "b")
+    waiting.unlogged._waiting.clear()  # the process dies before it logs
+    newest = min(entry.path for entry in waiting.objects.list("__manifest/_versions") if "manifest" in entry.path)
+    waiting.objects.delete("__manifest/_versions/latest_version_hint.json")
+    waiting.objects.delete(newest)
+    with open_store(waiting.uri) as other:
+        mended = repair(other, confirm=True, force=True)
+        assert [head.action for head in mended.heads] == ["published"]
+        assert verify(other).ok
+        put(other, "c")
+        assert ids(other, "node:Person") == ["a", "c", "p0"]

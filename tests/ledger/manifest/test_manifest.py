@@ -54,6 +54,62 @@ def test_a_state_read_from_the_store_equals_the_one_that_was_published(graph, pa
     assert read.head.manifest_version == read.version
 
 
+def test_a_state_is_told_from_one_that_is_known_as_it_would_be_read_whole(graph, path):
+    """Whatever was published between: moves, new tables, names, tombstones; forwards, and back in time."""
+    other = open_store(path, read_only=True)
+    main = graph.branch("main")
+    first = other.manifest.read(main).version
+
+    def compare(version=None):
+        told = other.manifest.read(main, version)
+        whole = Manifest(graph.tables).read(main, version)
+        assert (told.head, told.tables) == (whole.head, whole.tables)
+        by_key = [sorted(state.rows, key=lambda row: row[KEY_COLUMN]) for state in (told, whole)]
+        assert by_key[0] == by_key[1]
+
+    base = graph.snapshot()
+    new = moved(base.pin(PERSON), table_key="node:City", type_id="n9", location="nodes/n9", version=1)
+    for change in (
+        lambda: publish_move(graph),
+        lambda: [publish_move(graph, table_key=KNOWS), publish_move(graph), publish_move(graph)],
+        lambda: publish(graph, main, Publication(draft(base), registered=(new,))),
+        lambda: publish(graph, main, Publication(draft(base), renamed=(("node:City", "node:Town"),))),
+        lambda: publish(graph, main, Publication(draft(base), tombstones=("node:Town",))),
+    ):
+        change()
+        compare()
+    for version in range(other.manifest.read(main).version, first, -1):
+        other.manifest.forget()
+        other.manifest.read(main)
+        compare(version)
+
+
+def test_only_what_was_published_since_is_scanned(graph, path, monkeypatch):
+    other = open_store(path, read_only=True)
+    main = graph.branch("main")
+    publish_move(graph, table_key=KNOWS)
+    other.manifest.read(main)
+    publish_move(graph)
+    scanned = []
+    scan = other.tables.scan_table
+    monkeypatch.setattr(
+        other.tables, "scan_table", lambda *args, **options: scanned.append(scan(*args, **options)) or scanned[-1]
+    )
+    assert other.manifest.read(main).tables == graph.snapshot().tables
+    assert [table.num_rows for table in scanned] == [2], "the head and the table that moved"
+
+
+def test_a_row_that_was_deleted_without_a_successor_is_not_told(graph, path):
+    other = open_store(path, read_only=True)
+    main = graph.branch("main")
+    publish_move(graph, table_key=KNOWS)
+    other.manifest.read(main)
+    key = next(row[KEY_COLUMN] for row in rows(graph) if row["table_key"] == PERSON)
+    head = graph.tables.head(MANIFEST)
+    graph.tables.commit_staged(graph.tables.stage_delete(head, [key], key=KEY_COLUMN), "test")
+    assert sorted(other.manifest.read(main).tables) == [KNOWS]
+
+
 def test_the_newest_entry_is_the_one_last_published_on_this_branch(graph):
     """Version numbers of different Lance branches are never compared with each other."""
     for _ in range(5):

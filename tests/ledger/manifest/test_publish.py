@@ -8,11 +8,14 @@ import pytest
 
 from omnigraph.config import override
 from omnigraph.errors import RowLevelCasContention, TableMoved
+from omnigraph.ledger.branches.branches import create_branch
 from omnigraph.ledger.manifest.manifest_rows import KEY_COLUMN, MANIFEST
 from omnigraph.ledger.manifest.publish import Publication, publish
+from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import open_store
+from omnigraph.storage.published_files import PublishedFiles
 from tests.faults.harness import answers_of
-from tests.ledger.graphs import KNOWS, PERSON, draft, moved, publish_move
+from tests.ledger.graphs import KNOWS, PERSON, add_people, draft, moved, publish_move
 from tests.ledger.places import is_on_s3
 from tests.ledger.processes import publish_rounds
 
@@ -169,3 +172,20 @@ def test_four_processes_have_exactly_one_winner_per_round(graph, path):
     assert graph.snapshot().pin(PERSON).version == rounds + 1
     graph.complete_log()
     assert_consistent(graph)
+
+
+def test_only_the_files_that_a_publish_adds_are_summed(graph, monkeypatch):
+    """A checksum reads the whole file: that of a table that was published before is known already."""
+    asked = []
+    added = PublishedFiles.added
+    monkeypatch.setattr(
+        PublishedFiles, "added", lambda self, before, after: asked.append((before, after)) or added(self, before, after)
+    )
+    pins = [graph.snapshot().pin(PERSON)]
+    create_branch(graph, "b")
+    for branch in ("main", "main", "b", "b"):
+        add_people(graph, f"p{len(pins)}", branch=branch)
+        pins.append(graph.snapshot(branch=branch).pin(PERSON))
+    empty, first, second, forked, last = map(table_of, pins)
+    of_people = [pair for pair in asked if pair[1].location == first.location]
+    assert of_people == [(empty, first), (first, second), (None, forked), (forked, last)]

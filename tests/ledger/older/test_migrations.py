@@ -272,3 +272,13 @@ def test_processes_that_migrate_at_once_all_succeed(path):
     answers_of(open_graph, [(path,)] * 3)
     assert_current(path, commit_ids)
     assert_writable(path)
+
+
+@pytest.mark.parametrize("branch", ["main", "review/1"])
+def test_a_commit_that_no_log_has_is_as_old_as_its_version(path, branch):
+    forge(path, 3, with_log=False)
+    store = open_store(path, read_only=True)
+    head = store.snapshot(branch=branch).head
+    made = {info.version: info.timestamp for info in store.tables.versions(MANIFEST, head.manifest_branch)}
+    assert len(made) > 1
+    assert head.created_at == int(made[head.manifest_version].timestamp() * 1_000_000)

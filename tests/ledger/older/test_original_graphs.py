@@ -64,6 +64,7 @@ def test_history(tmp_path: Path) -> None:
     for read_only in (True, False):
         with og.open(place, read_only=read_only) as graph:
             assert graph.branch_list() == ["main", "review/open"]
+            assert graph.verify().findings == () or not read_only
             for branch, name in (("main", "main"), ("review/open", "review-open")):
                 assert commits(graph, branch) == listed(f"history-commits-{name}")
                 graph.export(tmp_path / "out.jsonl", branch=branch, overwrite=True)
@@ -100,6 +101,10 @@ def test_pending(tmp_path: Path) -> None:
         place = unpacked(f"pending-{name}", tmp_path / name)
         with og.open(place, read_only=True) as graph:
             assert counts(graph) == (3, 1)
+            (finding,) = graph.verify().findings
+            assert "did not finish the write 01M7HG7" in finding.message
+            with pytest.raises(og.errors.BadRequest, match="unfinished writes included"):
+                graph.repair()
         with og.open(place) as graph:
             assert counts(graph) == given
             (record,) = graph.recoveries()

@@ -7,12 +7,14 @@ import threading
 import pytest
 
 from omnigraph.config import override
+from omnigraph.errors import Conflict
 from omnigraph.ledger.layout import RECOVERIES
 from omnigraph.ledger.recovery.audit import RecoveryAudit, RecoveryKind, RecoveryRecord
 from omnigraph.ledger.recovery.sidecars import RecoveredTable
 from omnigraph.ledger.values import WriterKind
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import parse_root
+from tests.ledger.places import everything_at
 
 
 @pytest.fixture
@@ -65,3 +67,20 @@ def test_the_last_fragment_is_rewritten_while_it_is_small(tables: TableStore) ->
             audit.record(record(f"{number}"))
     assert [fragment.rows for fragment in tables.fragments(tables.head(RECOVERIES))] == [3, 3, 1]
     assert len(audit.list()) == 7
+
+
+def test_a_row_that_came_too_late_leaves_no_file(
+    tables: TableStore, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit = RecoveryAudit(tables)
+    audit.record(record("a"))
+    before = everything_at(path, RECOVERIES).keys()
+
+    def too_late(*_: object) -> None:
+        raise Conflict("another recovery was quicker")
+
+    monkeypatch.setattr(TableStore, "commit_staged", too_late)
+    for rows in (5, 1):
+        with override(commit_log_retry_budget=1, commit_log_tail_rows=rows), pytest.raises(Conflict):
+            audit.record(record("b"))
+    assert everything_at(path, RECOVERIES).keys() == before

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from omnigraph.config import override
-from omnigraph.errors import OmniGraphError, RecoveryRequired
+from omnigraph.errors import LeaseLost, OmniGraphError, RecoveryRequired
 from omnigraph.failpoints import active
 from omnigraph.ledger.branches.branches import create_branch, delete_branch
 from omnigraph.ledger.branches.schema_lock import LOCK_PATH, hold_schema_lock
 from omnigraph.ledger.commit.attempts import WriteSession, run_write
 from omnigraph.ledger.commit.intents import TableCommits, TableWrite, WriteIntent, sidecar_of
 from omnigraph.ledger.commit.phases import commit_write
+from omnigraph.ledger.commit.window import Window
 from omnigraph.ledger.recovery.audit import RecoveryKind
 from omnigraph.ledger.recovery.recover import heal, recover_all
 from omnigraph.ledger.recovery.sidecars import Sidecar
@@ -274,12 +275,22 @@ class TestRefused:
         assert store.sidecars.list() == [sidecar.operation_id]
 
 
+def _lost(_: Window) -> None:
+    raise LeaseLost("somebody else has the window")
+
+
 class TestOrphans:
-    def test_discarded_with_an_audit_row_and_a_commit_on_main_that_changes_nothing(self, store: GraphStore) -> None:
+    def test_discarded_with_an_audit_row_and_a_commit_on_main_that_changes_nothing(
+        self, store: GraphStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         create_branch(store, "review")
         sidecar = crash(store, "write.tables_committed", "review")
         delete_branch(store, "review")
         before, parent = observe(store), store.snapshot().head
+        with monkeypatch.context() as patched:
+            patched.setattr(Window, "check", _lost)
+            assert heal(store).resolved == ()
+        assert store.snapshot().head == parent, "who does not hold the window any more publishes nothing"
         assert heal(store).resolved == (sidecar.operation_id,)
         head = store.snapshot().head
         assert observe(store) == before

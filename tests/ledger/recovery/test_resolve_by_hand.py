@@ -11,7 +11,7 @@ from omnigraph.ledger.store import GraphStore, open_store
 from omnigraph.ledger.values import WriterKind
 from tests.faults.invariants import check_history, check_pins_are_heads, observe
 from tests.faults.scenarios import work
-from tests.faults.writers import PERSON, content, put_friends
+from tests.faults.writers import KNOWS, PERSON, content, put_friends
 from tests.ledger.processes import run_killed
 
 
@@ -29,6 +29,8 @@ def refused(store: GraphStore) -> GraphStore:
 @pytest.mark.parametrize("restore", [False, True])
 def test_resolves_with_one_audit_row_and_the_next_write_works(refused: GraphStore, restore: bool) -> None:
     before, operation_id = observe(refused), refused.sidecars.list()[0]
+    pins = refused.snapshot().tables
+    heads = {key: refused.tables.head(pin.location).version for key, pin in pins.items()}
     commit = force_sidecar(refused, operation_id, restore=restore, actor="act-ada")
     assert commit is not None
     assert (commit.kind, commit.actor_id, commit.changes_data) == (WriterKind.REPAIR, "act-ada", not restore)
@@ -40,6 +42,11 @@ def test_resolves_with_one_audit_row_and_the_next_write_works(refused: GraphStor
     (row,) = refused.audit.list()
     assert row.kind is (RecoveryKind.ROLLED_BACK if restore else RecoveryKind.ROLLED_FORWARD)
     assert row.graph_commit_id == commit.graph_commit_id
+    assert {table.table_key for table in row.tables} == {PERSON, KNOWS}
+    for table in row.tables:
+        assert heads[table.table_key] > pins[table.table_key].version
+        stands = pins[table.table_key].version if restore else heads[table.table_key]
+        assert (table.from_version, table.to_version) == (heads[table.table_key], stands)
     check_pins_are_heads(refused)
     check_history(refused)
     put_friends(open_store(refused.uri), {"zoe": 1}, [("zoe", "ada")])

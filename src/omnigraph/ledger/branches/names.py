@@ -17,7 +17,10 @@ SYSTEM_NAMES = frozenset({SCHEMA_APPLY_LOCK})
 
 _FORBIDDEN = frozenset(' ~^:?*[]\\"<>|@{}\x7f')
 _LONGEST_ENCODED = 200
-_ULID_BEGINNING = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{3,24}", re.IGNORECASE)
+SHORTEST_PREFIX = 4
+"""So many characters of a commit id name the commit, where they name only one."""
+
+_ULID_BEGINNING = re.compile(rf"[0-7][0-9A-HJKMNP-TV-Z]{{{SHORTEST_PREFIX - 1},24}}", re.IGNORECASE)
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.IGNORECASE)
 
 

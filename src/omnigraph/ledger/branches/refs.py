@@ -81,7 +81,7 @@ class Refs:
         try:
             return StoredRef(_branch(content), token, content.get("graph_id"))
         except TypeError as cause:
-            raise _damaged(branch_path(name)) from cause
+            raise damaged_ref(branch_path(name)) from cause
 
     def get(self, name: str) -> BranchRef | None:
         """The branch of that name as a plain value, or None."""
@@ -122,7 +122,7 @@ class Refs:
         try:
             return TagRef(content["name"], content["graph_commit_id"], content.get("created_by"), content["created_at"])
         except KeyError as cause:
-            raise _damaged(tag_path(name)) from cause
+            raise damaged_ref(tag_path(name)) from cause
 
     def tag_names(self) -> list[str]:
         """The names of all tags, sorted: no ref object is read."""
@@ -197,16 +197,16 @@ def _content(data: bytes, path: str) -> Mapping[str, Any]:
         content = orjson.loads(data)
         known = int(content["format"]) <= REF_FORMAT
     except (ValueError, KeyError, TypeError) as cause:
-        raise _damaged(path) from cause
+        raise damaged_ref(path) from cause
     if not known:
         raise InternalError(f"the ref object {path} was written by a newer program: upgrade omnigraph first")
     return dict(content)
 
 
-def _damaged(path: str) -> StorageError:
+def damaged_ref(path: str, what: str = "damaged") -> StorageError:
+    """The error for a ref object that is there no more, or cannot be read."""
     return StorageError(
-        f"the ref object {path} is damaged: put it back from a copy of the graph, or see what `omnigraph salvage` "
-        "finds",
+        f"the ref object {path} is {what}: put it back from a copy of the graph, or see what `omnigraph salvage` finds",
         StorageKind.PERMANENT,
         path=path,
     )

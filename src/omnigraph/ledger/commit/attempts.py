@@ -245,7 +245,8 @@ def run_write(
                     start = None
                     window = None
                     if patience.lost >= HOLD_AFTER:
-                        window = window_held.enter_context(store.windows.enter(branch, None, wait=wait))
+                        more = partial(store.queue.more_wait, branch_name)
+                        window = window_held.enter_context(store.windows.enter(branch, None, wait=wait, more_wait=more))
                         state = None
                     return _attempt(store, branch, state, touched, actor, if_commit, lease.name, window, wait)
             except TakenOver as lost:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from ulid import ULID
 
-from omnigraph.errors import InternalError, RecoveryRequired, StorageError
+from omnigraph.errors import RecoveryRequired, StorageError, StorageKind
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.commit.intents import WriteIntent
 from omnigraph.ledger.commit.window import Window
@@ -52,12 +52,22 @@ def drift_of(store: GraphParts, branch: BranchRef, pin: TablePin) -> Drift | Non
 
 def _drift(branch: BranchRef, pin: TablePin, head: int) -> Drift | None:
     if head < pin.version:
-        raise InternalError(
-            f"{pin.table_key} on branch `{branch.name}` is published at version {pin.version} and its newest version "
-            f"is {head}: published data is missing. Nothing was written; run `omnigraph verify`.",
-            table_key=pin.table_key,
-        )
+        raise published_is_missing(branch, pin, head)
     return Drift(pin, head) if head > pin.version else None
+
+
+def published_is_missing(branch: BranchRef, pin: TablePin, head: int) -> StorageError:
+    """The error of a line that ends below its published version: the store has lost the file of that version."""
+    file = line_of(pin).manifest_file
+    return StorageError(
+        f"{pin.table_key} on branch `{branch.name}` is published at version {pin.version} and its newest version is "
+        f"{head}: published data is missing, the file {file} first of all. Nothing was written. Put it back from a "
+        "copy; `omnigraph verify` names all that is missing, and `omnigraph salvage` takes out what can be read.",
+        StorageKind.PERMANENT,
+        table_key=pin.table_key,
+        branch=branch.name,
+        path=file,
+    )
 
 
 def preserves_content(store: GraphParts, drift: Drift) -> bool:

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from omnigraph.ledger.recovery.sidecars import Sidecar, SidecarOwner, SidecarTable
-from omnigraph.ledger.values import BranchRef, CommitOperation, GraphCommit, Snapshot, TablePin, WriterKind
+from omnigraph.ledger.values import (
+    BranchRef,
+    CommitOperation,
+    GraphCommit,
+    Snapshot,
+    StreamBatch,
+    TablePin,
+    WriterKind,
+)
 from omnigraph.storage.values import StagedWrite, TableVersion
 
 
@@ -68,7 +76,8 @@ class WriteIntent:
     `reads` are tables that validation or a `where` leaned on: their pins must still hold when the write is committed.
     `registered` are pins of tables that are new to the branch and do not move any more, `repinned` are tables that take
     over a version which exists already (a fast-forward), `renamed` are pairs of old and new table key. `operations` are
-    the mutations that a combined commit consists of, `about` is what a revert, restore or cherry-pick is about. With
+    the mutations that a combined commit consists of, `about` is what a revert, restore or cherry-pick is about.
+    `batches` of streams come with it: the one that a load is, or those that a merge brings along. With
     `on_left_out`, tables that another writer moved meanwhile are left out and told to it, instead of failing the write.
     """
 
@@ -91,6 +100,7 @@ class WriteIntent:
     on_left_out: Callable[[str], None] | None = None
     operations: tuple[CommitOperation, ...] = ()
     about: str | None = None
+    batches: tuple[StreamBatch, ...] = ()
 
     @property
     def published_keys(self) -> frozenset[str]:
@@ -140,6 +150,7 @@ def sidecar_of(intent: WriteIntent, parent: GraphCommit, lease: str | None) -> S
         changes_data=intent.changes_data,
         operations=intent.operations,
         about=intent.about,
+        batches=intent.batches,
     )
 
 

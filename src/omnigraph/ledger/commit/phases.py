@@ -252,6 +252,7 @@ def _publish(
         changes_data=intent.changes_data,
         operations=intent.operations,
         about=intent.about,
+        batches=intent.batches,
     )
     publication = Publication(
         commit=draft,

@@ -41,9 +41,9 @@ class Footprint:
 
 EVERYTHING = Footprint(None)
 
-CONTENDED_WRITES = 16
+CONTENDED_WRITES = 32
 """So many writes after a lost race are prepared with the commit window held from the start, and then it is tried
-without again."""
+without again. More than a process makes before the others have their turn (`passed_on`)."""
 
 
 class _State(Enum):
@@ -186,6 +186,10 @@ class WriteQueue:
                 yield turn
             finally:
                 turn._end()
+
+    def more_wait(self, branch: str) -> bool:
+        """Whether more writes of a branch than the one that asks wait or run in this process."""
+        return self.waiting(branch) > 1
 
     def waiting(self, branch: str) -> int:
         """How many writes of a branch wait or run in this process."""

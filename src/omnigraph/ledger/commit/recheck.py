@@ -14,7 +14,7 @@ from omnigraph.ledger.history.dag import changed_data_since
 from omnigraph.ledger.manifest.manifest import ManifestState
 from omnigraph.ledger.manifest.publish import check_expected
 from omnigraph.ledger.parts import GraphParts
-from omnigraph.ledger.values import BranchRef
+from omnigraph.ledger.values import BranchRef, WriterKind
 
 
 class SchemaMoved(Conflict):
@@ -38,6 +38,10 @@ def check_premises(store: GraphParts, intent: WriteIntent, ref: BranchRef | None
             published=current.schema_digest,
         )
     check_expected(store, intent.branch, current, intent.expected, base.head.graph_commit_id)
+    taken = [batch for batch in intent.batches if intent.kind is WriterKind.LOAD and current.has_batch(batch)]
+    if taken:
+        # Another process came through with the same batch. Prepared again, this load finds that there is nothing to do.
+        raise Conflict(f"{taken[0]} was published on branch `{intent.branch.name}` by another process")
 
 
 def check_branch(found: BranchRef | None, branch: BranchRef) -> None:

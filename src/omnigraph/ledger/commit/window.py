@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from omnigraph.config import settings
 from omnigraph.errors import Busy, InternalError
 from omnigraph.failpoints import declare, failpoint
+from omnigraph.ledger.commit.passed_on import PassedOn, pass_on, take
 from omnigraph.ledger.values import BranchRef
 from omnigraph.storage.leases.leases import Lease, Leases
 
@@ -63,10 +64,12 @@ class CommitWindows:
         *,
         schema: bool = False,
         wait: float | None = None,
+        more_wait: Callable[[], bool] = lambda: False,
     ) -> Iterator[Window]:
         """Hold the window over `table_keys` of `branch`; `Busy` when others hold it for longer than `wait` seconds.
 
-        None stands for every table. Without `wait` it is as long as the settings say.
+        None stands for every table. Without `wait` it is as long as the settings say. The lease is passed on to the
+        next writer of this process if `more_wait` says at the end that there is one.
         """
         keys = frozenset(table_keys) if table_keys is not None else None
         deadline = time.monotonic() + (settings().lease_wait_seconds if wait is None else wait)
@@ -76,12 +79,23 @@ class CommitWindows:
         names.append(f"lease/{branch.incarnation}")
         with _held_locks(self._graph, names, deadline, branch):
             failpoint("window.before_lease")
-            remaining = max(0.0, deadline - time.monotonic())
-            owner = f"a writer of branch `{branch.name}`"
-            with self._leases.acquire(lease_name(branch), owner, wait=remaining, again=True) as lease:
+            held = take(self._graph, lease_name(branch)) or PassedOn(self._acquired(branch, deadline))
+            passed = False
+            try:
                 failpoint("window.entered")
-                yield Window(branch, keys, schema, lease)
+                yield Window(branch, keys, schema, held.lease)
                 failpoint("window.leaving")
+                passed = held.may_be_again and more_wait()
+            finally:
+                if passed:
+                    pass_on(self._graph, held)
+                else:
+                    held.lease.release()
+
+    def _acquired(self, branch: BranchRef, deadline: float) -> Lease:
+        remaining = max(0.0, deadline - time.monotonic())
+        owner = f"a writer of branch `{branch.name}`"
+        return self._leases.acquire(lease_name(branch), owner, wait=remaining, again=True)
 
 
 def lease_name(branch: BranchRef) -> str:

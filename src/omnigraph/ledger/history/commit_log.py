@@ -149,9 +149,13 @@ class CommitLog:
             return found
         return found | self._present(self._read_tail(self._tables.head(LOG)), set(commit_ids) - found)
 
-    def is_near_end(self, commit_id: str) -> bool:
-        """Whether a commit is among those that were logged last."""
-        return commit_id in self._depths or commit_id in self._read_tail(self._tables.head(LOG)).depths
+    def logged_last(self) -> Collection[str]:
+        """The commits that were logged last, as of now."""
+        return self._read_tail(self._tables.head(LOG)).depths
+
+    def is_loaded(self, commit_id: str) -> bool:
+        """Whether a commit is in the log, as far as that is known without a look."""
+        return commit_id in self._depths
 
     def newest_of(self, incarnation: str) -> str | None:
         """The last commit of a branch that the log has, or None. Looks into the tail first, which mostly has it."""
@@ -249,13 +253,21 @@ class CommitLog:
                         yield commit_id, recent[commit_id]
 
     def files(self) -> dict[str, str]:
-        """The checksums of all files that were ever published, as far as commits have recorded them."""
+        """The checksums of all files that were ever published, as far as commits have recorded them.
+
+        A file of rows never changes, so what it was first published with holds: whoever publishes it again may have
+        found it damaged. The number of a version that was lost is given again, so of those the last holds.
+        """
         self.before_use()
         found: dict[str, str] = {}
         with _log_errors():
             for batch in self._tables.scan(self._tables.head(LOG), columns=["pins"]):
                 for data in batch["pins"].to_pylist():
-                    found |= decode_files(data) if data else {}
+                    for path, checksum in decode_files(data).items() if data else ():
+                        if path.endswith(".manifest"):
+                            found[path] = checksum
+                        else:
+                            found.setdefault(path, checksum)
         return found
 
     def overlay(self, entries: Sequence[LogEntry]) -> None:

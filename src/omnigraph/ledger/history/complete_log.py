@@ -10,7 +10,6 @@ import contextlib
 import logging
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 from omnigraph.errors import Busy, Conflict, LeaseLost, StorageError
 from omnigraph.ledger.history.commit_log import ParentNotLogged
@@ -52,14 +51,20 @@ def complete_from(store: GraphParts, states: Iterable[ManifestState]) -> int:
     for state in states:
         if state.head.graph_commit_id in known or state.stamp < CURRENT:
             continue
-        entries, gap = _missing_before(store, state)
-        if store.read_only:
-            store.commits.overlay(entries)
-        else:
-            store.commits.append(entries, after_gap=gap)
+        entries = _complete_to(store, state)
         known.update(entry.commit.graph_commit_id for entry in entries)
         added += len(entries)
     return added
+
+
+def _complete_to(store: GraphParts, state: ManifestState) -> list[LogEntry]:
+    """Put the commits into the log that lead to a state; those that were missing."""
+    entries, gap = _missing_before(store, state)
+    if store.read_only:
+        store.commits.overlay(entries)
+    else:
+        store.commits.append(entries, after_gap=gap)
+    return entries
 
 
 def complete_marked(store: GraphParts, marks: Iterable[PublishMark]) -> None:
@@ -99,25 +104,30 @@ def record(store: GraphParts, branch: BranchRef, entries: Sequence[LogEntry]) ->
 
     They are durable already, so trouble with the log is told and not raised.
     """
+    return _record(store, branch, entries) is not None
+
+
+def record_soon(store: GraphParts, branch: BranchRef, entry: LogEntry) -> bool:
+    """Log a commit that was just published on `main` together with those that follow shortly; see `unlogged`."""
+    store.unlogged.add(entry, lambda entries: bool(_record(store, branch, entries)))
+    return True
+
+
+def _record(store: GraphParts, branch: BranchRef, entries: Sequence[LogEntry]) -> int | None:
+    """Log commits; how many of other writers had to be logged before them, None when it did not work."""
     try:
         try:
             store.commits.append(entries)
         except ParentNotLogged:
-            complete_branch(store, branch)
+            return len(_complete_to(store, store.manifest.read(branch)))
     except (Conflict, StorageError) as error:
         _logger.warning(
             "commit %s is published but not in the commit log yet; the next write or open completes it: %s",
             entries[-1].commit.graph_commit_id,
             error,
         )
-        return False
-    return True
-
-
-def record_soon(store: GraphParts, branch: BranchRef, entry: LogEntry) -> bool:
-    """Log a commit that was just published on `main` together with those that follow shortly; see `unlogged`."""
-    store.unlogged.add(entry, partial(record, store, branch))
-    return True
+        return None
+    return 0
 
 
 def _missing_before(store: GraphParts, state: ManifestState) -> tuple[list[LogEntry], bool]:
@@ -125,11 +135,14 @@ def _missing_before(store: GraphParts, state: ManifestState) -> tuple[list[LogEn
     found: list[LogEntry] = []
     current: ManifestState | None = state
     gap = False
+    last = store.commits.logged_last()
     while current is not None and current.stamp == CURRENT:
         commit = current.head
-        # The last commit that was logged is mostly near the end of the log; to search all of it takes longer.
-        near = store.commits.is_near_end(commit.graph_commit_id)
-        if near or (len(found) >= _NEAR and store.commits.knows([commit.graph_commit_id])):
+        if commit.graph_commit_id in last:
+            # What comes after one of the last is one of them too, or is not in the log: no need to search all of it.
+            return found[::-1], False
+        loaded = store.commits.is_loaded(commit.graph_commit_id)
+        if loaded or (len(found) >= _NEAR and store.commits.knows([commit.graph_commit_id])):
             break
         before = _before(store, current)
         gap = before is None and commit.parent_commit_id is not None

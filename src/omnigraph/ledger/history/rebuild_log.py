@@ -28,6 +28,7 @@ from omnigraph.ledger.history.log_rows import (
     LogEntry,
     commit_of_row,
     in_todays_columns,
+    log_damaged,
     row_of,
 )
 from omnigraph.ledger.manifest.manifest_rows import MANIFEST, files_of
@@ -76,9 +77,10 @@ class RebuiltLog:
 
 
 def ensure_log(store: GraphParts, *, deep: bool = False) -> RebuiltLog | None:
-    """Rebuild the log if it is damaged or gone; what was done. `deep` reads all of it instead of its tail."""
+    """Rebuild the log if it is damaged or gone; what was done. `deep` reads all of it instead of its tail, and looks
+    whether it has every commit that another one names as its parent."""
     try:
-        store.commits.check(deep=deep)
+        _check(store, deep)
         return None
     except LogDamaged as damage:
         _logger.error("%s", damage.message)
@@ -86,10 +88,23 @@ def ensure_log(store: GraphParts, *, deep: bool = False) -> RebuiltLog | None:
         try:
             # Somebody else may have been quicker.
             store.commits.forget()
-            store.commits.check(deep=deep)
+            _check(store, deep)
             return None
         except LogDamaged:
             return _rebuild(store)
+
+
+def _check(store: GraphParts, deep: bool) -> None:
+    store.commits.check(deep=deep)
+    if not deep:
+        return
+    graph = store.commits.graph()
+    parents = {parent for commit in graph for parent in (commit.parent_commit_id, commit.merged_parent_commit_id)}
+    holes = sorted(one for one in parents if one is not None and one not in graph)
+    known = lost_commits(store) if holes else frozenset()
+    holes = [one for one in holes if one not in known]
+    if holes:
+        raise log_damaged(f"it lacks {len(holes)} commits that others name as parents: {', '.join(holes[:3])}")
 
 
 def lost_commits(store: GraphParts) -> frozenset[str]:

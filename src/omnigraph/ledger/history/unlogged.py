@@ -19,6 +19,10 @@ from omnigraph.ledger.history.log_rows import LogEntry
 MOST_UNLOGGED = 64
 """When so many wait, the writer logs them itself: the thread that should does not keep up."""
 
+WITH_OTHERS = 4
+"""So many times longer commits wait while other processes publish too: each reads what the others have published and
+logged before it logs, and four of them that all do so five times a second keep a core busy."""
+
 _LONGEST_NAP = 0.1
 """A program that ends waits so long at most before its last commits are logged."""
 
@@ -30,15 +34,17 @@ class Unlogged:
 
     def __init__(self) -> None:
         self._waiting: list[LogEntry] = []
-        self._log: Callable[[Sequence[LogEntry]], object] | None = None
+        self._log: Callable[[Sequence[LogEntry]], bool] | None = None
+        self._with_others = False
         self._guard = threading.Lock()
         # Held while commits are being logged, so that who wants to read the log waits for them.
         self._logging = threading.RLock()
         self._thread: threading.Thread | None = None
         self._closed = threading.Event()
 
-    def add(self, entry: LogEntry, log: Callable[[Sequence[LogEntry]], object]) -> None:
-        """Have a commit logged by `log`, with others, within the time that the settings say."""
+    def add(self, entry: LogEntry, log: Callable[[Sequence[LogEntry]], bool]) -> None:
+        """Have a commit logged by `log`, with others, about when the settings say. `log` tells whether commits of other
+        processes had to be logged before."""
         with self._guard:
             self._waiting.append(entry)
             self._log = log
@@ -62,7 +68,7 @@ class Unlogged:
             with self._guard:
                 waiting, self._waiting = self._waiting, []
             if waiting and self._log is not None:
-                self._log(waiting)
+                self._with_others = self._log(waiting)
 
     def close(self) -> None:
         """Log what waits, and let the thread end."""
@@ -88,7 +94,8 @@ class Unlogged:
 
         Whoever logs first logs what other processes have published before too: they had better not all do so at once.
         """
-        deadline = time.monotonic() + settings().commit_log_delay * random.uniform(0.5, 1.5)
+        delay = settings().commit_log_delay * (WITH_OTHERS if self._with_others else 1)
+        deadline = time.monotonic() + delay * random.uniform(0.5, 1.5)
         while (left := deadline - time.monotonic()) > 0 and threading.main_thread().is_alive():
             if self._closed.wait(min(left, _LONGEST_NAP)):
                 return

@@ -2,14 +2,14 @@
 
 A version never changes, so states are cached by (line, version) and shared by threads. Reading the newest state of a
 line costs one look at the line and, when it moved, one scan of as many rows as there are tables, whatever the length
-of the history.
+of the history. Where an earlier state is known only what was published since is scanned.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from omnigraph.config import settings
@@ -17,7 +17,7 @@ from omnigraph.errors import StorageError, StorageKind
 from omnigraph.ledger.manifest import manifest_rows as rows_of
 from omnigraph.ledger.manifest.manifest_rows import MANIFEST, Row
 from omnigraph.ledger.manifest.stamp import CURRENT, read_stamp, refuse_newer
-from omnigraph.ledger.values import BranchRef, GraphCommit, TablePin
+from omnigraph.ledger.values import BranchRef, GraphCommit, StreamBatch, TablePin
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.values import TableVersion
@@ -46,6 +46,16 @@ class ManifestState:
         """The schema that this state was published with."""
         return self.head.schema_digest
 
+    @property
+    def batches(self) -> tuple[StreamBatch, ...]:
+        """The last batch of each stream that loads into the branch."""
+        return tuple(StreamBatch(stream, batch) for stream, batch in rows_of.streams_of(self.rows).items())
+
+    def has_batch(self, batch: StreamBatch) -> bool:
+        """Whether the branch has this batch of a stream, or a later one, which comes only after it."""
+        last = rows_of.streams_of(self.rows).get(batch.stream)
+        return last is not None and last >= batch.batch
+
 
 class OldLayout(TableNotFound):
     """A version from before the graph was migrated: its state is told by the pins in the commit log."""
@@ -61,6 +71,7 @@ class Manifest:
         self._tables = tables
         self._legacy = legacy
         self._states: OrderedDict[TableVersion, ManifestState] = OrderedDict()
+        self._last: dict[str | None, ManifestState] = {}
         self._rows = 0
         self._lock = threading.Lock()
 
@@ -93,27 +104,59 @@ class Manifest:
             before = self._states.pop(state.table, None)
             self._rows += len(state.rows) - (len(before.rows) if before else 0)
             self._states[state.table] = state
+            if state.stamp == CURRENT:
+                self._last[state.table.branch] = state
             while len(self._states) > max(1, settings().manifest_cache) and self._rows > _CACHED_ROWS:
-                self._rows -= len(self._states.popitem(last=False)[1].rows)
+                dropped = self._states.popitem(last=False)[1]
+                self._rows -= len(dropped.rows)
+                if self._last.get(dropped.table.branch) is dropped:
+                    del self._last[dropped.table.branch]
         return state
 
     def forget(self) -> None:
         """Drop every cached state, after old versions were removed."""
         with self._lock:
             self._states.clear()
+            self._last.clear()
             self._rows = 0
 
     def _load(self, table: TableVersion) -> ManifestState:
         stamp = read_stamp(self._tables.schema(table))
         refuse_newer(stamp)
-        rows = tuple(self._tables.scan_table(table, with_row_id=True, with_row_address=True).to_pylist())
         if stamp == CURRENT:
-            return state_of(table, rows)
+            return state_of(table, self._rows_since(self._last.get(table.branch), table) or self._scan(table))
+        rows = self._scan(table)
         if self._legacy is None:
             raise OldLayout(
                 f"{table} has the layout of an older program; its commits are in the log", StorageKind.NOT_FOUND
             )
         return self._legacy(table, rows, stamp)
+
+    def _rows_since(self, known: ManifestState | None, table: TableVersion) -> tuple[Row, ...] | None:
+        """The rows of a version from those of another one of its line; None when they do not tell.
+
+        A publish writes what it changes into a new fragment, and the number of a fragment is not used again. So a row
+        is in a fragment that the known version does not have, or it is a known one, unless that was deleted without a
+        successor: then there are more rows here than the version counts.
+        """
+        if known is None:
+            return None
+        fragments = self._tables.fragments(table)
+        there = {fragment.id for fragment in fragments}
+        rows = {row[rows_of.KEY_COLUMN]: row for row in known.rows if _fragment(row) in there}
+        fresh = sorted(there - {_fragment(row) for row in known.rows})
+        for row in self._scan(table, fresh) if fresh else ():
+            rows[row[rows_of.KEY_COLUMN]] = row
+        return tuple(rows.values()) if len(rows) == sum(fragment.rows for fragment in fragments) else None
+
+    def _scan(self, table: TableVersion, fragments: Sequence[int] | None = None) -> tuple[Row, ...]:
+        found = self._tables.scan_table(table, fragments=fragments, with_row_id=True, with_row_address=True)
+        return tuple(found.to_pylist())
+
+
+def _fragment(row: Row) -> int:
+    """The fragment that a row was read from."""
+    return int(row["_rowaddr"]) >> 32
 
 
 def state_of(table: TableVersion, rows: tuple[Row, ...]) -> ManifestState:

@@ -1,7 +1,8 @@
 """The rows of `__manifest`, and the values they stand for.
 
 One current row per table and one `graph_head` row on each line. The commit is inside the head row, so it is atomic with
-the publish that it describes.
+the publish that it describes. A stream of loads has a row too, with the last of its batches: it is published together
+with what the batch brought, and nothing but the next batch changes it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from omnigraph.errors import InternalError
 from omnigraph.ledger.manifest.stamp import CURRENT, STAMP_KEY, WRITER, WRITER_KEY
-from omnigraph.ledger.values import CommitOperation, GraphCommit, TablePin, WriterKind
+from omnigraph.ledger.values import CommitOperation, GraphCommit, StreamBatch, TablePin, WriterKind
 
 MANIFEST = "__manifest"
 HEAD_ID = "graph_head"
@@ -23,6 +24,7 @@ PRIMARY_KEY = {"lance-schema:unenforced-primary-key": "true"}
 
 TABLE_VERSION = "table_version"
 TABLE_TOMBSTONE = "table_tombstone"
+STREAM = "stream"
 
 Row = dict[str, Any]
 
@@ -70,6 +72,14 @@ def head_row(commit: GraphCommit, files: Mapping[str, str] | None = None) -> Row
     return row
 
 
+def stream_row(batch: StreamBatch) -> Row:
+    """The one row of a stream: the last of its batches that the branch has."""
+    row: Row = dict.fromkeys(SCHEMA.names)
+    row |= {KEY_COLUMN: f"{STREAM}:{batch.stream}", "object_type": STREAM}
+    row["metadata"] = orjson.dumps({"batch": batch.batch}).decode()
+    return row
+
+
 def to_table(rows: Iterable[Row]) -> pa.Table:
     """Rows as Arrow data in the manifest's own schema."""
     return pa.Table.from_pylist(list(rows), schema=SCHEMA)
@@ -84,6 +94,12 @@ def pins_of(rows: Sequence[Row]) -> dict[str, TablePin]:
     """The live tables by key, sorted."""
     pins = [_pin(row) for row in rows if row["object_type"] == TABLE_VERSION]
     return {pin.table_key: pin for pin in sorted(pins, key=lambda pin: pin.table_key)}
+
+
+def streams_of(rows: Sequence[Row]) -> dict[str, int]:
+    """The last batch of each stream."""
+    found = [row for row in rows if row["object_type"] == STREAM]
+    return {row[KEY_COLUMN].removeprefix(f"{STREAM}:"): orjson.loads(row["metadata"])["batch"] for row in found}
 
 
 def head_of(rows: Sequence[Row], where: object) -> GraphCommit:

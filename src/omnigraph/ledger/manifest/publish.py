@@ -28,10 +28,10 @@ from omnigraph.ledger.history.complete_log import known_history, record, record_
 from omnigraph.ledger.history.dag import first_parents
 from omnigraph.ledger.history.log_rows import LogEntry
 from omnigraph.ledger.manifest.manifest import ManifestState, state_of
-from omnigraph.ledger.manifest.manifest_rows import KEY_COLUMN, Row, head_row, placed, table_row, to_table
+from omnigraph.ledger.manifest.manifest_rows import KEY_COLUMN, Row, head_row, placed, stream_row, table_row, to_table
 from omnigraph.ledger.manifest.stamp import check_for_publish
 from omnigraph.ledger.parts import GraphParts
-from omnigraph.ledger.values import BranchRef, CommitOperation, GraphCommit, TablePin, WriterKind
+from omnigraph.ledger.values import BranchRef, CommitOperation, GraphCommit, StreamBatch, TablePin, WriterKind
 from omnigraph.storage.values import TableVersion
 
 _logger = logging.getLogger("omnigraph.ledger")
@@ -57,6 +57,7 @@ class CommitDraft:
     changes_data: bool = True
     operations: tuple[CommitOperation, ...] = ()
     about: str | None = None
+    batches: tuple[StreamBatch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +321,10 @@ def _changed_rows(current: ManifestState, changes: Publication) -> list[Row]:
             raise Conflict(f"{pin.table_key} is registered on this branch already", table_key=pin.table_key)
         pins[pin.table_key] = pin
         set_row(pin)
+    for batch in changes.commit.batches:
+        if not current.has_batch(batch):
+            row = stream_row(batch)
+            rows[row[KEY_COLUMN]] = row
     return [rows[key] for key in sorted(rows)]
 
 

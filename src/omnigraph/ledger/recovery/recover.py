@@ -37,14 +37,12 @@ from omnigraph.ledger.recovery.sidecars import (
     operation_ids,
 )
 from omnigraph.ledger.values import MAIN, RECOVERY_ACTOR, BranchRef, WriterKind
+from omnigraph.storage.objects.objects import DEAD_TEMPORARY_SECONDS
 
 _logger = logging.getLogger("omnigraph.ledger")
 
 declare("recovery.taken_over", "A recoverer has taken a sidecar over and done nothing else yet")
 declare("recovery.orphan_published", "An orphaned sidecar is noted on main; no audit row, the sidecar is still there")
-
-TEMPORARY_SECONDS = 600.0
-"""A file beside the sidecars that its writer had no time to rename is left alone this long: a put takes an instant."""
 
 _LIVE = "live"
 _DEFERRED = "deferred"
@@ -91,7 +89,7 @@ def recover_all(store: GraphParts) -> RecoveryReport:
         complete(store)
     drop_dead_schema_lock(store)
     store.leases.sweep()
-    store.objects.remove_temporaries(TEMPORARY_SECONDS, SIDECAR_PREFIX)
+    store.objects.remove_temporaries(DEAD_TEMPORARY_SECONDS, SIDECAR_PREFIX)
     return report
 
 

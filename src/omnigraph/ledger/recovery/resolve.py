@@ -167,6 +167,7 @@ def _roll_forward(
         changes_data=sidecar.changes_data,
         operations=sidecar.operations,
         about=sidecar.about,
+        batches=sidecar.batches,
     )
     publication = Publication(
         commit=draft,

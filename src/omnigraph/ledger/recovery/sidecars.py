@@ -18,7 +18,7 @@ from ulid import ULID
 from omnigraph.config import SIDECAR_SCHEMA_VERSION
 from omnigraph.errors import LeaseLost, RecoveryRequired
 from omnigraph.failpoints import declare, failpoint
-from omnigraph.ledger.values import CommitOperation, TablePin, WriterKind
+from omnigraph.ledger.values import CommitOperation, StreamBatch, TablePin, WriterKind
 from omnigraph.storage.objects.object_errors import LostPrecondition, ObjectNotFound
 from omnigraph.storage.objects.objects import ObjectStore, Token
 
@@ -135,6 +135,7 @@ class Sidecar:
     resolution: Resolution | None = None
     operations: tuple[CommitOperation, ...] = ()
     about: str | None = None
+    batches: tuple[StreamBatch, ...] = ()
 
     @property
     def actors(self) -> str | None:
@@ -159,6 +160,7 @@ class Sidecar:
             {"operations": [operation.to_json() for operation in self.operations]} if self.operations else {}
         )
         more |= {"about": self.about} if self.about is not None else {}
+        more |= {"batches": [batch.to_json() for batch in self.batches]} if self.batches else {}
         return orjson.dumps(
             {
                 "schema_version": SIDECAR_SCHEMA_VERSION,
@@ -387,4 +389,5 @@ def _parse(content: Mapping[str, Any]) -> Sidecar:
         resolution=_resolution(content["resolution"]),
         operations=tuple(CommitOperation.from_json(one) for one in content.get("operations", ())),
         about=content.get("about"),
+        batches=tuple(StreamBatch(**batch) for batch in content.get("batches", ())),
     )

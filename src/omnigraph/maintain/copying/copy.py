@@ -8,7 +8,6 @@ call: files that are there already stay.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,11 +20,12 @@ from omnigraph.errors import BadRequest, Conflict, InternalError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.branches.refs import Refs
 from omnigraph.ledger.history.log_rows import LOG
-from omnigraph.ledger.layout import RECOVERIES
+from omnigraph.ledger.layout import COPY_MARKER, RECOVERIES
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import open_store
 from omnigraph.ledger.values import MAIN
-from omnigraph.maintain.copying.cut import Cut, take_cut
+from omnigraph.maintain.copying.carriers import LOCAL, Carriers
+from omnigraph.maintain.copying.cut import Cut, commit_at, take_cut
 from omnigraph.maintain.copying.files_below import files_of, is_version
 from omnigraph.storage.constants import LOCKS_DIRECTORY
 from omnigraph.storage.leases.leases import Leases, LeaseTimes
@@ -37,9 +37,7 @@ from omnigraph.storage.uri import Root, parse_root
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
 
-MARKER = "__copy.json"
 COPY_LEASE = "copy"
-_COPIERS = 8
 _ROUNDS = 5
 
 declare("copy.marked", "A copy has put its marker at the target; nothing is copied yet")
@@ -60,6 +58,7 @@ class CopyResult:
     files: int
     files_there: int
     bytes: int
+    engine: str = "local"
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
@@ -73,11 +72,13 @@ def copy(
     branches: Collection[str] = (),
     at: str | None = None,
     progress: Callable[[int, int], None] | None = None,
+    carriers: Callable[[int], Carriers] = lambda size: LOCAL,
 ) -> CopyResult:
     """Copy a graph to a place that holds nothing yet, or an unfinished copy of it. The source is not changed.
 
-    With `branches`, only `main` and those; with `at`, only `main`, as it was at a commit or tag. `progress` is called
-    with the numbers of files that are copied and to be copied.
+    With `branches`, only `main` and those; with `at`, only the branch of a commit (a tag, a time) as it was then, and
+    `main` as that commit knows it. `progress` is called with the numbers of files that are copied and to be copied;
+    `carriers` says who copies that many bytes.
     """
     there = parse_root(target)
     with open_store(source, read_only=True) as store:
@@ -93,7 +94,7 @@ def copy(
         # Before the lease, which leaves its file: what is not ours is not touched at all.
         _refuse_others(objects, marker)
         with _held_target(objects):
-            return _copy(store, objects, marker, branches, at, progress)
+            return _copy(store, objects, marker, branches, at, progress, carriers)
 
 
 def _copy(
@@ -103,20 +104,21 @@ def _copy(
     branches: Collection[str],
     at: str | None,
     progress: Callable[[int, int], None] | None,
+    carriers: Callable[[int], Carriers],
 ) -> CopyResult:
     _refuse_others(objects, marker)
-    objects.put(MARKER, orjson.dumps(marker))
+    objects.put(COPY_MARKER, orjson.dumps(marker))
     failpoint("copy.marked")
     for _ in range(_ROUNDS):
         cut = take_cut(store, branches, at)
-        done = _copy_files(store, objects, cut, progress)
+        done = _copy_files(store, objects, cut, progress, carriers)
         if done is not None:
             break
     else:
         raise Conflict("copy: cleanup keeps removing history while it is copied; try again when it is done")
     failpoint("copy.files")
     _write_records(store, objects, TableStore(objects.root), cut)
-    files, copied = done
+    files, copied, engine = done
     main = next(state for ref, state in cut.states.items() if ref.name == MAIN)
     return CopyResult(
         source=store.uri,
@@ -127,6 +129,7 @@ def _copy(
         files=len(copied),
         files_there=len(files) - len(copied),
         bytes=sum(file.size for file in copied),
+        engine=engine,
     )
 
 
@@ -148,18 +151,18 @@ def _refuse_overlap(source: Root, target: Root) -> None:
 
 
 def _marker_of(store: GraphStore, branches: Collection[str], at: str | None) -> dict[str, Any]:
-    commit = store.snapshot(at, operation="copy").head.graph_commit_id if at is not None else None
+    commit = commit_at(store, branches, at).graph_commit_id if at is not None else None
     return {"graph_id": store.graph_id, "branches": sorted(branches), "at": commit}
 
 
 def _refuse_others(objects: ObjectStore, marker: dict[str, Any]) -> None:
     """A target that holds anything but an unfinished copy of the same is left alone."""
     uri = objects.root.uri
-    strange = [name for name in objects.names() if name not in (LOCKS_DIRECTORY, MARKER)]
+    strange = [name for name in objects.names() if name not in (LOCKS_DIRECTORY, COPY_MARKER)]
     if Refs(objects).get(MAIN) is not None:
         raise BadRequest(f"copy: there is a graph at {uri} already: choose another path", uri=uri)
     try:
-        found = orjson.loads(objects.get(MARKER)[0])
+        found = orjson.loads(objects.get(COPY_MARKER)[0])
     except ObjectNotFound:
         found = None
     except ValueError:
@@ -175,39 +178,35 @@ def _refuse_others(objects: ObjectStore, marker: dict[str, Any]) -> None:
 
 
 def _copy_files(
-    store: GraphStore, objects: ObjectStore, cut: Cut, progress: Callable[[int, int], None] | None
-) -> tuple[list[ObjectInfo], list[ObjectInfo]] | None:
-    """Copy what is missing: all files of the cut, and those that were copied now. None when one of them vanished."""
+    store: GraphStore,
+    objects: ObjectStore,
+    cut: Cut,
+    progress: Callable[[int, int], None] | None,
+    carriers: Callable[[int], Carriers],
+) -> tuple[list[ObjectInfo], list[ObjectInfo], str] | None:
+    """Copy what is missing: all files of the cut, those that were copied now, and by what engine. None when one of
+    them vanished."""
     files = files_of(store, cut)
     there = {entry.path: entry.size for entry in objects.list()}
     missing = [file for file in files if there.get(file.path) != file.size]
+    chosen = carriers(sum(file.size for file in missing))
+    done = 0
     # What makes a version visible comes after what the version consists of.
-    missing.sort(key=lambda file: is_version(file.path))
-    total, done = len(missing), 0
-    with ThreadPoolExecutor(_COPIERS, thread_name_prefix="omnigraph-copy") as copiers:
-        for part in (False, True):
-            batch = [file for file in missing if is_version(file.path) is part]
-            for taken in copiers.map(lambda file: _taken(store.objects, objects, file.path), batch):
-                if not taken:
-                    return None
-                done += 1
-                if progress is not None:
-                    progress(done, total)
-                failpoint("copy.file")
+    for part in (False, True):
+        batch = [file for file in missing if is_version(file.path) is part]
+        for taken in chosen.carry(store.objects, objects, batch):
+            if not taken:
+                return None
+            done += 1
+            if progress is not None:
+                progress(done, len(missing))
+            failpoint("copy.file")
     wanted = {file.path for file in files}
     for path in there.keys() - wanted:
         if is_version(path):
             objects.delete(path)
     _check_complete(objects.root, cut, wanted)
-    return files, missing
-
-
-def _taken(source: ObjectStore, target: ObjectStore, path: str) -> bool:
-    try:
-        target.write_stream(path, source.read_stream(path))
-    except ObjectNotFound:
-        return False
-    return True
+    return files, missing, chosen.engine
 
 
 def _check_complete(root: Root, cut: Cut, copied: Collection[str]) -> None:
@@ -234,4 +233,4 @@ def _write_records(store: GraphStore, objects: ObjectStore, tables: TableStore, 
         if ref.name == MAIN:
             failpoint("copy.records")
         refs.create(ref, graph_id=store.graph_id if ref.name == MAIN else None)
-    objects.delete(MARKER)
+    objects.delete(COPY_MARKER)

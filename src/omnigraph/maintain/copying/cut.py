@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import BadRequest, Busy, HistoryGap, StorageError, StorageKind
+from omnigraph.errors import BadRequest, Busy, Conflict, HistoryGap, StorageError, StorageKind
 from omnigraph.ledger.branches.live_branches import for_live_branches
 from omnigraph.ledger.branches.refs import TagRef
 from omnigraph.ledger.history.complete_log import known_history
@@ -23,7 +23,7 @@ from omnigraph.ledger.history.log_rows import ID, LOG
 from omnigraph.ledger.layout import RECOVERIES
 from omnigraph.ledger.manifest.manifest import ManifestState, OldLayout
 from omnigraph.ledger.manifest.manifest_rows import MANIFEST
-from omnigraph.ledger.values import MAIN, BranchRef, TablePin
+from omnigraph.ledger.values import MAIN, BranchRef, GraphCommit, TablePin
 from omnigraph.maintain.survey.orphan_forks import branches_held
 from omnigraph.storage.lance_errors import TableNotFound
 
@@ -52,7 +52,7 @@ class Cut:
 
 
 def take_cut(store: GraphStore, branches: Collection[str] = (), at: str | None = None) -> Cut:
-    """The state of the graph now: `main` and these branches, by default all; or `main` alone as it was at a commit."""
+    """The state of the graph now, `main` and these branches, by default all; or the branch of a commit as it was."""
     for name in branches:
         store.branch(name, "copy")
     for _ in range(_LOOKS):
@@ -67,7 +67,7 @@ def take_cut(store: GraphStore, branches: Collection[str] = (), at: str | None =
     else:
         raise Busy("copy: the graph is written to so often that its branches were never seen at rest; try again later")
     if at is not None:
-        states = _as_it_was(store, states, at)
+        states = _as_it_was(store, states, branches, at)
     elif branches:
         states = {ref: state for ref, state in states.items() if ref.name in {MAIN, *branches}}
     kept = None if at is None and not branches else _reachable(store, states)
@@ -105,18 +105,42 @@ def _versions(states: Mapping[BranchRef, ManifestState]) -> dict[str, int]:
     return {ref.incarnation: state.version for ref, state in states.items()}
 
 
-def _as_it_was(store: GraphStore, states: Mapping[BranchRef, ManifestState], at: str) -> dict[BranchRef, ManifestState]:
-    """`main` alone, at an older commit of its own."""
-    main = next(ref for ref in states if ref.name == MAIN)
-    commit = store.snapshot(at, operation="copy").head
-    if commit.manifest_branch is not None:
+def commit_at(store: GraphStore, branches: Collection[str], at: str) -> GraphCommit:
+    """The commit that `at` names; times and manifest versions are those of the one branch that is named, or `main`."""
+    if len(branches) > 1:
+        raise BadRequest("copy: `at` is about one branch; name one, or leave `at` out")
+    commit = store.snapshot(at, branch=next(iter(branches), MAIN), operation="copy").head
+    ref = store.refs.get(commit.branch)
+    if ref is None or ref.incarnation != commit.incarnation:
         raise BadRequest(
-            f"copy: commit {commit.graph_commit_id} was made on branch `{commit.branch}`; `at` takes a commit of "
-            f"`{MAIN}`. To copy a branch, name it and leave `at` out",
+            f"copy: commit {commit.graph_commit_id} was made on branch `{commit.branch}`, which is gone. Make a branch "
+            "from the commit, and copy that",
             graph_commit_id=commit.graph_commit_id,
         )
+    return commit
+
+
+def _as_it_was(
+    store: GraphStore, states: Mapping[BranchRef, ManifestState], branches: Collection[str], at: str
+) -> dict[BranchRef, ManifestState]:
+    """The branch of a commit as it was then, and `main` at the newest of its commits that this one was made from."""
+    commit = commit_at(store, branches, at)
+    main = next(ref for ref in states if ref.name == MAIN)
+    ref = next((ref for ref in states if ref.incarnation == commit.incarnation), None)
+    if ref is None:
+        raise Conflict(f"copy: branch `{commit.branch}` was deleted while it was about to be copied")
+    if ref == main:
+        return {main: _state_of(store, commit)}
+    graph = known_history(store, states[ref])
+    made_from = (graph.get(commit_id) for commit_id in ancestors(graph, commit.graph_commit_id))
+    of_main = [one for one in made_from if one is not None and one.incarnation == main.incarnation]
+    newest = max(of_main, key=lambda one: one.manifest_version)
+    return {main: _state_of(store, newest), ref: _state_of(store, commit)}
+
+
+def _state_of(store: GraphStore, commit: GraphCommit) -> ManifestState:
     try:
-        state = store.manifest.read_line(None, commit.manifest_version)
+        return store.manifest.read_line(commit.manifest_branch, commit.manifest_version)
     except OldLayout as error:
         raise HistoryGap(
             f"copy: commit {commit.graph_commit_id} is from before the graph was migrated; choose a newer one",
@@ -127,7 +151,6 @@ def _as_it_was(store: GraphStore, states: Mapping[BranchRef, ManifestState], at:
             f"copy: the state of commit {commit.graph_commit_id} has been removed by cleanup; choose a newer one",
             graph_commit_id=commit.graph_commit_id,
         ) from error
-    return {main: state}
 
 
 def _reachable(store: GraphStore, states: Mapping[BranchRef, ManifestState]) -> set[str]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from omnigraph.ledger.graph_choices import CHOICES
 from omnigraph.ledger.history.rebuild_log import LOST
 from omnigraph.ledger.history.recorded_files import RELOCATED
 from omnigraph.ledger.layout import EDGES, NODES, REFS
@@ -39,12 +40,12 @@ def is_version(path: str) -> bool:
 
 
 def _root_files(store: GraphStore) -> Iterable[ObjectInfo]:
-    """Schemas and the like. What begins with two underscores belongs to work in progress."""
+    """Schemas, choices and the like. What begins with two underscores belongs to work in progress."""
     for name in store.objects.names():
         if not name.startswith(("__", REFS)) and not name.endswith(".lance") and name not in (NODES, EDGES):
             info = store.objects.head(name)
             yield from [info] if info is not None else store.objects.list(name)
-    yield from (info for path in (LOST, RELOCATED) if (info := store.objects.head(path)) is not None)
+    yield from (info for path in (LOST, RELOCATED, CHOICES) if (info := store.objects.head(path)) is not None)
 
 
 def _with_parents(store: GraphStore, location: str, cut: Mapping[Line, int]) -> dict[str | None, int]:

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 
 from omnigraph.ledger.commit.attempts import WriteSession
 from omnigraph.ledger.commit.intents import TableCommits, TableWrite
+from omnigraph.ledger.history.recorded_files import recorded_files
 from omnigraph.ledger.values import TablePin
 from omnigraph.maintain.optimize.declared_indexes import DeclaredIndex
 from omnigraph.maintain.optimize.workers import Workers
 from omnigraph.storage.layout.compaction import CompactionOptions, StagedCompaction, staged_compaction
+from omnigraph.storage.layout.indexes import index_name
 from omnigraph.storage.values import TableVersion
 
 if TYPE_CHECKING:
@@ -58,7 +60,9 @@ def needs_work(
         return False
     if compact and store.tables.plan_compaction(pinned(pin), options):
         return True
-    return any(_missing(store, pinned(pin), index) for index in declared)
+    if any(_missing(store, pinned(pin), index) for index in declared):
+        return True
+    return not compact and bool(_damaged(store, pinned(pin), declared))
 
 
 def prepare(
@@ -87,14 +91,20 @@ def prepare(
             _extend(store, commits, declared, report)
 
         return _write(pin, line, compacted)
-    missing = [index for index in declared if _missing(store, line, index)]
+    # Whoever asks for indexes alone gets whole ones; to read all of them is too much for each compaction.
+    damaged = [] if compact else _damaged(store, line, declared)
+    missing = [index for index in declared if index in damaged or _missing(store, line, index)]
     if not missing:
         report.pending_indexes = _pending(store, line, declared)
         return None
 
     # Built now: committing the segments is all that is left for the window.
     built = {
-        index: workers.index(store.tables.plan_index(line, index.column, index.kind, workers.parts, index.settings))
+        index: workers.index(
+            store.tables.plan_index(
+                line, index.column, index.kind, workers.parts, index.settings, anew=index in damaged
+            )
+        )
         for index in missing
     }
 
@@ -162,6 +172,12 @@ def _build(store: GraphStore, commits: TableCommits, index: DeclaredIndex, repor
 def _missing(store: GraphStore, table: TableVersion, index: DeclaredIndex) -> bool:
     state = store.tables.index_state(table, index.column, index.kind, index.settings)
     return not state.is_complete and state.trainable
+
+
+def _damaged(store: GraphStore, table: TableVersion, declared: tuple[DeclaredIndex, ...]) -> list[DeclaredIndex]:
+    """Indexes that are there and cannot be read, or are not what was published."""
+    names = store.tables.damaged_indexes(table, recorded_files(store))
+    return [index for index in declared if index_name(index.column, index.kind) in names]
 
 
 def _pending(store: GraphStore, table: TableVersion, declared: tuple[DeclaredIndex, ...]) -> list[str]:

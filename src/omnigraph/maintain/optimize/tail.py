@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING
 
 from omnigraph.config import settings
 from omnigraph.errors import OmniGraphError
-from omnigraph.ledger.commit.intents import WriteIntent
+from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.maintain.optimize.optimize import compact_table, optimize
 from omnigraph.storage.constants import ROWS_PER_FILE
 from omnigraph.storage.layout.compaction import CompactionOptions
+from omnigraph.storage.values import TableVersion
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -59,7 +60,7 @@ class TailCompaction:
 
     def __init__(self, store: GraphStore) -> None:
         self._store = store
-        self._waiting: dict[tuple[str, str], None] = {}
+        self._waiting: dict[tuple[str, str], TableVersion] = {}
         self._changed = threading.Condition()
         self._worker: threading.Thread | None = None
         self._closed = False
@@ -73,7 +74,7 @@ class TailCompaction:
         with self._changed:
             if self._closed:
                 return
-            self._waiting.update({(intent.branch.name, write.table_key): None for write in intent.writes})
+            self._waiting.update({(intent.branch.name, write.table_key): _reached(write) for write in intent.writes})
             if self._waiting and self._worker is None:
                 self._worker = threading.Thread(target=self._work, name="omnigraph-tail", daemon=True)
                 self._worker.start()
@@ -99,12 +100,21 @@ class TailCompaction:
                     self._worker = None
                     return
                 branch, table_key = next(iter(self._waiting))
-                del self._waiting[branch, table_key]
+                reached = self._waiting.pop((branch, table_key))
             try:
-                compact_tail(self._store, branch, table_key)
+                if self._has_many(reached):
+                    compact_tail(self._store, branch, table_key)
             except (OmniGraphError, OSError) as error:
                 # The write is long done; the next one looks again.
                 _logger.info("the tail of %s on branch `%s` was not compacted: %s", table_key, branch, error)
+
+    def _has_many(self, reached: TableVersion) -> bool:
+        """Whether a write left so many fragments that its table is worth looking at as it is now.
+
+        What this process committed is at hand. To look up the newest version reads what other processes published,
+        after each write, and mostly for nothing.
+        """
+        return len(self._store.tables.fragments(reached)) > settings().auto_compact_fragments
 
 
 def compact_tail(store: GraphStore, branch: str, table_key: str) -> None:
@@ -128,6 +138,11 @@ def compact_tail(store: GraphStore, branch: str, table_key: str) -> None:
             return
         if compact_table(store, branch, table_key, options, MAINTENANCE_ACTOR):
             return
+
+
+def _reached(write: TableWrite) -> TableVersion:
+    """The version that a write committed."""
+    return write.line.at(write.line.version + len(write.commits))
 
 
 def attach(store: GraphStore) -> None:

@@ -13,8 +13,8 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.errors import InternalError
 from omnigraph.ledger.branches.live_branches import for_live_branches
+from omnigraph.ledger.commit.drift import published_is_missing
 from omnigraph.ledger.recovery.evidence import commits_above, line_of
 from omnigraph.ledger.recovery.late_commits import taken_back_before
 from omnigraph.ledger.recovery.sidecars import UnreadableSidecar
@@ -136,11 +136,7 @@ def drift_of_branch(store: GraphStore, branch: BranchRef, tables: frozenset[str]
 def _drift(store: GraphStore, branch: BranchRef, pin: TablePin) -> FoundDrift | None:
     head = store.tables.head(pin.location, pin.lance_branch).version
     if head < pin.version:
-        raise InternalError(
-            f"{pin.table_key} on branch `{branch.name}` is published at version {pin.version} and its newest version "
-            f"is {head}: published data is missing. Run `omnigraph verify`.",
-            table_key=pin.table_key,
-        )
+        raise published_is_missing(branch, pin, head)
     if head == pin.version:
         return None
     line = line_of(pin)

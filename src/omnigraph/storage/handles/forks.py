@@ -11,13 +11,16 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TypeVar
 
+import orjson
 from lance.dataset import LanceDataset
 
-from omnigraph.errors import BadRequest
+from omnigraph.errors import BadRequest, StorageError, StorageKind
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.storage.cloned_forks import clone_as_fork, remove_clone
 from omnigraph.storage.handles.handles import Handles
-from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.lance_errors import FileDamaged, TableNotFound, lance_errors
+from omnigraph.storage.objects.object_errors import ObjectNotFound, is_passing
+from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.values import ForkInfo, TableVersion
 
 Result = TypeVar("Result")
@@ -37,11 +40,20 @@ def create_fork(handles: Handles, table: TableVersion, name: str) -> TableVersio
     failpoint("storage.fork.before")
     handles.called("fork", table.location)
     line = handles.private(table)
-    with lance_errors(f"forking `{name}` from", table):
-        if handles.root.lance_can_branch:
-            line.create_branch(name, (table.branch, table.version), storage_options=handles.storage_options)
-        else:
-            clone_as_fork(handles, line, table, name)
+    try:
+        with lance_errors(f"forking `{name}` from", table):
+            if handles.root.lance_can_branch:
+                line.create_branch(name, (table.branch, table.version), storage_options=handles.storage_options)
+            else:
+                clone_as_fork(handles, line, table, name)
+    except TableNotFound as error:
+        objects = open_objects(handles.root)
+        if table.branch is None or not objects.exists(table.manifest_file):
+            raise
+        path = f"{table.location}/_refs/branches/{table.branch}.json"
+        if objects.exists(path):
+            raise
+        raise _damaged_reference(path, "missing") from error
     failpoint("storage.fork.after")
     return TableVersion(table.location, name, table.version)
 
@@ -63,8 +75,13 @@ def delete_fork(handles: Handles, location: str, name: str) -> bool:
 def list_forks(handles: Handles, location: str) -> list[ForkInfo]:
     """The forks of a table, sorted by name."""
     line = handles.newest(location, None)
-    with lance_errors("listing the forks of", location):
-        found = _while_others_delete(line.branches.list)
+    try:
+        with lance_errors("listing the forks of", location):
+            found = _while_others_delete(line.branches.list)
+    except StorageError as error:
+        if not is_passing(error):
+            _name_damaged(handles, location)
+        raise
     return [
         ForkInfo(
             name,
@@ -74,6 +91,27 @@ def list_forks(handles: Handles, location: str) -> list[ForkInfo]:
         )
         for name, branch in sorted(found.items())
     ]
+
+
+def _name_damaged(handles: Handles, location: str) -> None:
+    """Say which reference of a fork cannot be read. It holds where the fork starts, and nothing of its rows."""
+    objects = open_objects(handles.root)
+    for entry in objects.list(f"{location}/_refs/branches"):
+        try:
+            orjson.loads(objects.get(entry.path)[0])
+        except ObjectNotFound:
+            continue
+        except ValueError as error:
+            raise _damaged_reference(entry.path, "damaged") from error
+
+
+def _damaged_reference(path: str, what: str) -> FileDamaged:
+    return FileDamaged(
+        f"the file {path} is {what}: Lance starts no fork from that line, and cannot list what starts from it. Put it "
+        "back from a copy; every branch can be read, and written to where the tables are its own",
+        StorageKind.PERMANENT,
+        path=path,
+    )
 
 
 def _delete(line: LanceDataset, name: str) -> None:

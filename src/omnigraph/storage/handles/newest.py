@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import orjson
 
 from omnigraph.storage.uri import Root
+from omnigraph.storage.values import manifest_name
 
-_LARGEST = 2**64 - 1
 _FRESH_NANOSECONDS = 1_000_000_000
 _STEPS = 64
 
@@ -81,8 +81,7 @@ def _hinted(line: str, changed: int) -> int | None:
 
 
 def _manifest(line: str, version: int) -> str:
-    # Lance names a manifest by its version counted down, so that the newest sorts first.
-    return f"{_directory(line)}/{_LARGEST - version:020d}.manifest"
+    return f"{_directory(line)}/{manifest_name(version)}"
 
 
 def _directory(line: str) -> str:

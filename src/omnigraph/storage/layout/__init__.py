@@ -1,3 +1,3 @@
 """The layout of a table, which changes no row: compaction and indexes."""
 
-__all__ = ["compaction", "indexes"]
+__all__ = ["compaction", "index_damage", "indexes"]

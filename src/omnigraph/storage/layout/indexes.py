@@ -153,14 +153,19 @@ def plan_index(
     kind: IndexKind,
     parts: int = 1,
     settings: SearchSettings | None = None,
+    *,
+    anew: bool = False,
 ) -> list[IndexWork]:
-    """The segments to build so that the index covers everything; none when it does or cannot be trained yet."""
+    """The segments to build so that the index covers everything; none when it does or cannot be trained yet.
+
+    `anew` builds all of it, whatever is there: for one that cannot be read.
+    """
     state = index_state(handles, table, column, kind, settings)
-    if state.is_complete or not state.trainable:
+    if (state.is_complete and not anew) or not state.trainable:
         return []
     handle = handles.at(table)
     fragments = list(state.uncovered_fragments)
-    if state.segments >= MOST_SEGMENTS or not fragments:
+    if anew or state.segments >= MOST_SEGMENTS or not fragments:
         fragments = sorted(_fragment_ids(handle))
     size = math.ceil(len(fragments) / max(1, parts))
     shares = [fragments[start : start + size] for start in range(0, len(fragments), size)]
@@ -260,9 +265,9 @@ def _is_built_so(handle: LanceDataset, name: str, kind: IndexKind, settings: Sea
     try:
         built = handle.stats.index_stats(name)["indices"]
     except Exception as error:
-        if "not found" in str(error).lower():
-            return True  # `lost_indexes` tells; a rebuild is its caller's decision
-        raise
+        # One that is not found is told by `lost_indexes`, and a rebuild is its caller's decision; one that cannot be
+        # read is as good as none.
+        return "not found" in str(error).lower()
     if kind is IndexKind.VECTOR:
         return all(str(each.get("metric_type")).lower() == _metric(settings).value for each in built)
     wanted = {**analysis_parameters(_text_settings(settings)), "with_position": _text_settings(settings).positions}

@@ -123,6 +123,12 @@ class LockLeases:
         found = [self._holder_of(path, None) for path in self._files()]
         return [info for info in found if info is not None and info.name.startswith(prefix)]
 
+    def take_away(self, name: str) -> None:
+        """Remove the file: its holder has locked what is no longer there, and the next one makes another."""
+        path = self._path(name)
+        with storage_errors("removing the lock", str(path)):
+            path.unlink(missing_ok=True)
+
     def sweep(self) -> int:
         """Remove lock files that nobody holds."""
         removed = 0

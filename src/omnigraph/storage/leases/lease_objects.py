@@ -13,6 +13,7 @@ import random
 import threading
 import time
 from dataclasses import replace
+from itertools import count
 
 from omnigraph.errors import ResourceLimit, StorageError
 from omnigraph.storage.constants import LOCKS_DIRECTORY
@@ -23,6 +24,14 @@ from omnigraph.storage.objects.objects import ObjectStore, Token
 _log = logging.getLogger(__name__)
 
 _DIRECTORY = f"{LOCKS_DIRECTORY}/leases"
+
+_FIRST_PAUSE_SECONDS = 0.02
+_LONGEST_PAUSE_SECONDS = 0.25
+_IMPATIENT_PAUSE_SECONDS = 0.05
+_IMPATIENT_AFTER_SECONDS = 5.0
+"""How long those who want a lease that is held pause between two looks: longer and longer at first, since each look is
+two requests. But a store has no line of waiters, and a writer that takes the lease again as soon as it has given it
+back leaves a gap of a tenth of a second: who has waited for long looks often enough to find it."""
 
 
 class HeldObject:
@@ -118,6 +127,13 @@ class HeldObject:
         return time.monotonic() - self._renewed_at > self._times.lease_seconds
 
 
+def pause(attempt: int, waited: float) -> float:
+    """How long to wait before the next look at a lease that was held at so many looks before."""
+    if waited >= _IMPATIENT_AFTER_SECONDS:
+        return _IMPATIENT_PAUSE_SECONDS
+    return min(_FIRST_PAUSE_SECONDS * 1.5 ** min(attempt, 16), _LONGEST_PAUSE_SECONDS)
+
+
 class ObjectLeases:
     """Keeps leases as objects below `__locks/leases`."""
 
@@ -127,17 +143,16 @@ class ObjectLeases:
 
     def try_acquire(self, name: str, owner: str, wait: float, *, again: bool = False) -> HeldObject | None:
         """Make the object, or take it over when it has run out, within `wait` seconds."""
-        deadline = time.monotonic() + wait
-        pause = 0.02
-        while True:
+        began = time.monotonic()
+        for attempt in count():
             held = self._attempt(name, owner)
             if held is not None:
                 return held
-            left = deadline - time.monotonic()
-            if left <= 0:
+            waited = time.monotonic() - began
+            if waited >= wait:
                 return None
-            time.sleep(min(left, pause * random.uniform(0.5, 1.5)))
-            pause = min(pause * 1.5, 0.5)
+            time.sleep(min(wait - waited, pause(attempt, waited) * random.uniform(0.5, 1.5)))
+        raise AssertionError("unreachable")
 
     def holder(self, name: str) -> LeaseInfo | None:
         """Who holds the object, unless it has run out."""
@@ -147,6 +162,10 @@ class ObjectLeases:
         """Everybody whose lease name begins with `prefix`."""
         found = [self._live(entry.path) for entry in self._objects.list(_DIRECTORY)]
         return [info for info in found if info is not None and info.name.startswith(prefix)]
+
+    def take_away(self, name: str) -> None:
+        """Remove the object: its holder finds it gone, or another's."""
+        self._objects.delete(self._path(name))
 
     def sweep(self) -> int:
         """Remove objects that ran out long ago: so long that nobody can be about to take them over."""

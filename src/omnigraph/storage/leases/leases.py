@@ -100,6 +100,10 @@ class Leases:
         """The leases that somebody alive holds and whose names begin with `prefix`, sorted by name."""
         return sorted(self._keeper.holders(prefix), key=lambda info: info.name)
 
+    def take_away(self, name: str) -> None:
+        """Take a lease from its holder, who finds out at its next `check`. For a person who cannot wait."""
+        self._keeper.take_away(name)
+
     def sweep(self) -> int:
         """Remove what dead holders left behind; how many. For maintenance: nothing depends on it."""
         return self._keeper.sweep()

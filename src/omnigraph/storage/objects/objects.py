@@ -55,6 +55,9 @@ PIECE_BYTES = 8 << 20
 
 declare("objects.tombstone_leaving", "The removal of a tombstone is announced; the tombstone is still there")
 
+DEAD_TEMPORARY_SECONDS = 600.0
+"""A temporary file that is younger may be one that a living writer is about to rename: a put takes an instant."""
+
 _LOCK_FILES = 64
 _TEMPORARY = re.compile(r"#\d+$")
 

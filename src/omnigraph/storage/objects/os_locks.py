@@ -24,10 +24,14 @@ _SHORTEST_WAIT_SECONDS = 0.02
 """A look at a lock (`is_free`) holds it for an instant; nobody may be told "busy" because of that."""
 
 _SHORTEST_PAUSE_SECONDS = 0.0002
-_LONGEST_PAUSE_SECONDS = 0.001
+_LONGEST_PAUSE_SECONDS = 0.0005
 _PATIENT_PAUSE_SECONDS = 0.004
 """Between two looks at a lock that is taken. Most are held for milliseconds; who has waited for longer than that looks
 less often."""
+
+_TICKET_PAUSE_SECONDS = 0.002
+"""Between two looks at the ticket of the one before: who is second in line has the lock's next holder to wait for too,
+so it need not look often, and the cores are for those who work."""
 
 _IMPATIENT_SECONDS = 0.25
 
@@ -134,14 +138,10 @@ def _queue_up(path: Path, ticket: Path) -> Path | None:
 
 
 def _wait_until_free(path: Path, deadline: float) -> bool:
-    began = time.monotonic()
-    pause = _SHORTEST_PAUSE_SECONDS
     while not is_free(path):
-        now = time.monotonic()
-        if now >= deadline:
+        if time.monotonic() >= deadline:
             return False
-        time.sleep(pause)
-        pause = _next_pause(pause, now - began)
+        time.sleep(_TICKET_PAUSE_SECONDS)
     return True
 
 

@@ -25,11 +25,14 @@ def changed_rows(
     *,
     only: str | None = None,
     with_row_address: bool = False,
+    touched_after: int | None = None,
+    touched_until: int | None = None,
 ) -> pa.RecordBatchReader:
     """Rows of `table` that are younger than `since`, a version in its past, with `_rowid`.
 
-    `only` is `created` or `updated`: rows that `since` does not have, or has otherwise. A restore on the way hides
-    what it took back.
+    `only` is `created` or `updated`: rows that `since` does not have, or has otherwise. `touched_after` and
+    `touched_until` are versions in between: only rows that were last written after one, or not after the other. A
+    restore on the way hides what it took back.
     """
     handle = handles.at(table)
     condition = f"{UPDATED} > {since.version}"
@@ -37,6 +40,8 @@ def changed_rows(
         condition = f"{CREATED} > {since.version}"
     elif only == "updated":
         condition += f" AND {CREATED} <= {since.version}"
+    condition += f" AND {UPDATED} > {touched_after}" if touched_after is not None else ""
+    condition += f" AND {UPDATED} <= {touched_until}" if touched_until is not None else ""
     with lance_errors("comparing versions of", table):
         known = set(handles.at(since).fragment_ids())
         fresh = [fragment for fragment in handle.get_fragments() if fragment.fragment_id not in known]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -11,15 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance.dataset import ColumnOrdering, LanceDataset
 
-from omnigraph.errors import BadRequest, StorageKind
+from omnigraph.errors import BadRequest, StorageError, StorageKind
 from omnigraph.storage.constants import ID_COLUMN, IDS_PER_INDEX_LOOKUP, SCAN_SHARE
 from omnigraph.storage.handles.fragment_ids import Narrowed
 from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.lance_errors import FileDamaged, TableNotFound, lance_errors
+from omnigraph.storage.objects.object_errors import is_passing
 from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.reading.filters import Filter, is_in, to_sql
 from omnigraph.storage.staging.staged_files import line_directory
 from omnigraph.storage.values import FragmentInfo, Ordering, TableVersion
+
+_logger = logging.getLogger("omnigraph.storage")
 
 
 def scan(
@@ -60,31 +65,56 @@ def scan(
         names += only_to_order
         # A search gives its score even when a projection does not name it; Lance would stop doing so by itself.
         names += [name for name, used in (("_distance", nearest), ("_score", full_text)) if used and name not in names]
-    with _read_errors(handles, table):
-        reader: pa.RecordBatchReader = handle.scanner(
-            columns=names,
-            filter=lance_filter(handle, filter),
-            limit=limit,
-            offset=offset,
-            order_by=orderings,
-            with_row_id=with_row_id or None,
-            with_row_address=with_row_address or None,
-            fragments=_fragments(handle, table, fragments),
-            batch_size=batch_size,
-            blob_handling="all_binary" if blobs == "bytes" else None,
-            nearest=dict(nearest) if nearest is not None else None,
-            full_text_query=full_text,
-            prefilter=prefilter if filter is not None else None,
-            use_scalar_index=None if use_index else False,
-            disable_scoring_autoprojection=True if names is not None else None,
-        ).to_reader()
-    batches = _in_our_words(handles, reader, table)
+
+    def start(indexed: bool) -> _Started:
+        with _read_errors(handles, table):
+            reader: pa.RecordBatchReader = handle.scanner(
+                columns=names,
+                filter=lance_filter(handle, filter),
+                limit=limit,
+                offset=offset,
+                order_by=orderings,
+                with_row_id=with_row_id or None,
+                with_row_address=with_row_address or None,
+                fragments=_fragments(handle, table, fragments),
+                batch_size=batch_size,
+                blob_handling="all_binary" if blobs == "bytes" else None,
+                nearest=dict(nearest) if nearest is not None else None,
+                full_text_query=full_text,
+                prefilter=prefilter if filter is not None else None,
+                use_scalar_index=None if indexed else False,
+                disable_scoring_autoprojection=True if names is not None else None,
+            ).to_reader()
+        return reader.schema, _in_our_words(handles, reader, table)
+
+    may_use_index = use_index and filter is not None and nearest is None and full_text is None
+    given, batches = _or_without_index(start, table) if may_use_index else start(use_index)
     if not only_to_order:
-        return pa.RecordBatchReader.from_batches(reader.schema, batches)
-    kept = [field for field in reader.schema if field.name not in only_to_order]
+        return pa.RecordBatchReader.from_batches(given, batches)
+    kept = [field for field in given if field.name not in only_to_order]
     return pa.RecordBatchReader.from_batches(
-        pa.schema(kept, reader.schema.metadata), (batch.drop_columns(only_to_order) for batch in batches)
+        pa.schema(kept, given.metadata), (batch.drop_columns(only_to_order) for batch in batches)
     )
+
+
+_Started = tuple[pa.Schema, Iterator[pa.RecordBatch]]
+
+
+def _or_without_index(start: Callable[[bool], _Started], table: TableVersion) -> _Started:
+    """A read through indexes, or without them when one cannot be read: they are derived, and the rows are there.
+
+    Indexes are asked before the first batch comes, so that one is waited for here.
+    """
+    try:
+        given, batches = start(True)
+        first = next(batches, None)
+    except StorageError as error:
+        if is_passing(error) or isinstance(error, TableNotFound):
+            raise
+        given, batches = start(False)
+        first = next(batches, None)
+        _logger.error("an index of %s is damaged and is not used; `omnigraph index` builds it anew: %s", table, error)
+    return given, itertools.chain(() if first is None else (first,), batches)
 
 
 def count(handles: Handles, table: TableVersion, filter: Filter | pc.Expression | None = None) -> int:

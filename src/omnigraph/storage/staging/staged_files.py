@@ -32,7 +32,7 @@ def vectors_of(table: TableVersion, operation: LanceOperation.BaseOperation) -> 
 
     To be asked when the operation is staged: the commit lists a fragment that has not changed beside those that have.
     """
-    if isinstance(operation, LanceOperation.Append | LanceOperation.Overwrite):
+    if isinstance(operation, LanceOperation.Append | LanceOperation.Overwrite | LanceOperation.Restore):
         return ()
     if not isinstance(operation, LanceOperation.Update):
         return None
