@@ -9,6 +9,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import BadRequest, HistoryGap, NotFound
 from omnigraph.ledger.snapshots import table_of
+from omnigraph.merge.changes import EntityChange, Op
 from tests.ledger.graphs import counted
 from tests.merge.graphs import CITY, KNOWS, PERSON, SCHEMA, changed, city, drop, knows, person, put, store_of
 
@@ -267,3 +268,10 @@ def test_a_merge_builds_no_index(graph: og.Graph) -> None:
     indexes = store.tables.list_indexes(table_of(store.snapshot().pin(PERSON)))
     assert indexes
     assert all(len(index.uncovered_fragments) == 1 for index in indexes)
+
+
+def test_a_number_and_no_number_are_told_apart_either_way() -> None:
+    nan = float("nan")
+    for old, new, differs in ((nan, 1.0, True), (1.0, nan, True), (nan, None, True), (nan, nan, False)):
+        change = EntityChange("node", "Person", "a", Op.UPDATE, {"weight": old}, {"weight": new})
+        assert change.changed_fields == (("weight",) if differs else ())

@@ -136,6 +136,21 @@ def test_changes_of_one_thing_on_both_sides_are_named(graph: og.Graph) -> None:
     assert dry.conflicts[0].table_key == PERSON
 
 
+def test_no_strategy_and_no_answer_settles_a_schema(graph: og.Graph) -> None:
+    put(graph, "main", person("a", age=1))
+    graph.branch_create("side")
+    graph.apply_schema(SCHEMA.replace("age: I32?", "age: I64?"), branch="side")
+    graph.apply_schema(SCHEMA.replace("age: I32?", "age: F64?"))
+    before = graph.head()
+    for answers in ({"strategy": "ours"}, {"strategy": "theirs"}, {"resolutions": {(PERSON, "a"): "theirs"}}):
+        with pytest.raises(MergeConflicts, match="settle rows, not schemas: apply to one of the branches") as caught:
+            graph.merge("side", **answers)
+        assert [conflict.kind.value for conflict in caught.value.conflicts] == ["SchemaConflict"]
+    assert graph.head() == before
+    graph.apply_schema(SCHEMA.replace("age: I32?", "age: F64?"), branch="side")
+    assert graph.merge("side").outcome == "merged"
+
+
 def test_edges_of_a_new_type_need_the_nodes_that_the_target_still_has(graph: og.Graph) -> None:
     put(graph, "main", person("a"), person("b"))
     graph.branch_create("side")

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, settings
 from tests.model.histories import EXAMPLES
 from tests.model.schema_histories import SchemaMachine
 from tests.model.undo_histories import UndoMachine
+from tests.model.undo_schema_histories import UndoSchemaMachine
 
 TestHistories = pytest.mark.slow(UndoMachine.TestCase)
 TestHistories.settings = settings(
@@ -26,4 +27,7 @@ TestHistories.settings = settings(
 )
 
 TestSchemaHistories = pytest.mark.slow(SchemaMachine.TestCase)
-TestSchemaHistories.settings = settings(TestHistories.settings, max_examples=EXAMPLES or 5)
+TestSchemaHistories.settings = settings(TestHistories.settings, max_examples=EXAMPLES or 3)
+
+TestUndoSchemaHistories = pytest.mark.slow(UndoSchemaMachine.TestCase)
+TestUndoSchemaHistories.settings = settings(TestHistories.settings, max_examples=EXAMPLES or 3)

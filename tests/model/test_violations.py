@@ -16,8 +16,10 @@ from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, create_store
 from omnigraph.write.load.load import load
 from omnigraph.write.mutate.mutate import mutate
+from omnigraph.write.validate.collector import Kind
+from tests.model.spoiled_writes import POSSIBLE, spoiled, spoiled_rows
 from tests.model.write_model import Disagree, Graph, Row
-from tests.model.write_operations import MODEL, SCHEMA, Writes, mutation
+from tests.model.write_operations import MODEL, SCHEMA, Writes, is_json, mutation
 
 OPERATIONS = 900
 
@@ -37,9 +39,17 @@ class Both:
         self.store = store
         self.graph = MODEL.empty()
         self.refused = self.done = self.unchanged = self.disagreed = 0
-        self.kinds: Counter[tuple[str, str]] = Counter()
+        self.kinds: dict[str, Counter[str]] = {way: Counter() for way in POSSIBLE}
 
-    def write(self, what: str, expected: Counter[tuple[str, str]], after: Graph, run: Any) -> Any:
+    def lacks(self, way: str) -> bool:
+        """Whether a kind of violation that this way of writing can meet has not come up yet."""
+        return set(self.kinds[way]) != POSSIBLE[way]
+
+    def wanted(self, way: str, writes: Writes) -> str:
+        """A kind of violation that this way of writing has not met yet, or any."""
+        return writes.random.choice(sorted(POSSIBLE[way] - set(self.kinds[way]) or POSSIBLE[way]))
+
+    def write(self, way: str, what: str, expected: Counter[tuple[str, str]], after: Graph, run: Any) -> Any:
         """Run a write: it is refused with what was expected, or makes the graph that was expected."""
         expected = Counter({key: count for key, count in expected.items() if count})
         error: ValidationFailed | None = None
@@ -58,10 +68,11 @@ class Both:
             alone = set(kinds) == {"existing_id"}
             assert (error.kind, error.outcome.exit_code) == (("key_conflict", 3) if alone else ("validation_failed", 1))
             self.refused += 1
-            self.kinds += expected
+            self.kinds[way] += kinds
             return None
         assert not expected, f"{what}\nwas taken, expected {expected}"
-        assert (result.commit is None) == (after == self.graph), f"{what}\nmade {result.commit}"
+        # An overwrite replaces, also by the same rows.
+        assert (result.commit is None) == (after == self.graph and way != "overwrite"), f"{what}\nmade {result.commit}"
         self.done += result.commit is not None
         self.unchanged += result.commit is None
         self.graph = self._as_stored(what, after)
@@ -100,7 +111,9 @@ def test_writes_are_taken_or_refused_as_the_model_says(tmp_path: Path, seed: int
     writes = Writes(seed)
     with create_store(tmp_path / "graph", SCHEMA) as store:
         both = Both(store)
-        for number in range(OPERATIONS // 3):
+        for number in range(OPERATIONS):
+            if number >= OPERATIONS // 3 and not any(map(both.lacks, POSSIBLE)):
+                break
             bad = writes.random.choice([0.0, 0.0, 0.2, 0.6])
             kind = writes.random.choice(
                 ["append", "merge", "merge", "overwrite", "insert", "insert", "delete", "new", "matched", "matched"]
@@ -110,12 +123,17 @@ def test_writes_are_taken_or_refused_as_the_model_says(tmp_path: Path, seed: int
                 records = (
                     writes.records(both.graph, bad) if kind != "overwrite" else writes.only(both.graph, table, bad)
                 )
+                if writes.chance(0.6 if both.lacks(kind) else 0.1):
+                    records = [
+                        *(records if kind != "overwrite" else ()),
+                        *spoiled(writes, both.graph, both.wanted(kind, writes)),
+                    ]
                 expected, after = MODEL.load(both.graph, kind, records)
                 as_text = "".join(json.dumps(record) + "\n" for record in records).encode()
                 paths = all(isinstance(record, str) for record in records)  # which a list of texts names
-                data = as_text if paths or writes.chance(0.5) else records
+                data = as_text if paths or (writes.chance(0.5) and all(map(is_json, records))) else records
                 what = f"{seed}/{number} {kind} {records!r}"
-                both.write(what, expected, after, lambda data=data, kind=kind: load(store, data, mode=kind))
+                both.write(kind, what, expected, after, lambda data=data, kind=kind: load(store, data, mode=kind))
                 continue
             if kind == "matched":
                 body, statements = writes.matched(both.graph)
@@ -123,6 +141,8 @@ def test_writes_are_taken_or_refused_as_the_model_says(tmp_path: Path, seed: int
             else:
                 made = {"insert": writes.inserts, "new": writes.new_and_rows, "delete": lambda g, _: writes.deletes(g)}
                 statements = made[kind](both.graph, bad)
+                if kind == "new" and writes.chance(0.7 if both.lacks("mutation") else 0.2):
+                    statements = spoiled_rows(writes, both.graph, both.wanted("mutation", writes))
                 text, params = mutation(statements)
             what = f"{seed}/{number} {text} {params!r}"
             try:
@@ -133,6 +153,7 @@ def test_writes_are_taken_or_refused_as_the_model_says(tmp_path: Path, seed: int
                 both.disagreed += 1
                 continue
             result = both.write(
+                "mutation",
                 what,
                 expected,
                 after,
@@ -140,9 +161,14 @@ def test_writes_are_taken_or_refused_as_the_model_says(tmp_path: Path, seed: int
             )
             if result is not None:
                 assert (result.affected_nodes, result.affected_edges) == affected, what
-        print(both.done, both.refused, both.unchanged, both.disagreed, both.kinds)
         assert both.done > 60
         assert both.refused > 60
+        # Every kind that there is came up, in every way of writing that can meet it, and nowhere else.
+        assert {way: set(found) for way, found in both.kinds.items()} == POSSIBLE
+
+
+def test_the_model_knows_every_kind_of_violation():
+    assert set().union(*POSSIBLE.values()) == {kind.value for kind in Kind}
 
 
 def _plain_where(statement: Any) -> Any:

@@ -97,6 +97,18 @@ def test_the_cost_does_not_grow_with_the_history(store: GraphStore):
     assert cost(store, INSERT, s="late") == early
 
 
+def test_after_writes_of_another_process_the_manifest_and_the_table_are_opened_once(store: GraphStore):
+    fill(store, person("p0"))
+    cost(store, INSERT, s="warm")
+    alone = cost(store, INSERT, s="alone")
+    location = store.snapshot().pin("node:Person").location
+    with open_store(store.uri) as other:
+        for number in range(5):
+            mutate(other, INSERT, params={"s": f"theirs-{number}"})
+        beside = cost(store, INSERT, s="beside")
+    assert beside - alone == {"open": 2, "open __manifest": 1, f"open {location}": 1}
+
+
 def test_the_cost_does_not_grow_with_the_graph(store: GraphStore):
     fill(store, person("p0"))
     cost(store, LINK, a="p0")

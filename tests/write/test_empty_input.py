@@ -14,7 +14,7 @@ import pytest
 from omnigraph.errors import BadRequest, ValidationFailed
 from omnigraph.ledger.store import GraphStore
 from omnigraph.write.load.load import load
-from tests.write.graphs import edge, fill, ids, person
+from tests.write.graphs import edge, fill, ids, person, rows
 
 
 def _empty_inputs(folder: Path) -> list[Any]:
@@ -73,3 +73,9 @@ def test_a_line_without_a_header_is_not_lost(store: GraphStore, tmp_path: Path, 
         load(store, tmp_path / "people.parquet", type="Person", mode=mode)
     with pytest.raises(BadRequest, match="no column gives the `src`"):
         load(store, pa.table({"since": pa.array([], pa.date32())}), type="Knows", mode=mode)
+
+
+def test_one_column_may_name_both_ends_of_an_edge(store: GraphStore):
+    fill(store, person("a"), person("b"))
+    load(store, pa.table({"who": ["a", "b"]}), type="Knows", mode="append", src="who", dst="who")
+    assert sorted((row["src"], row["dst"]) for row in rows(store, "edge:Knows")) == [("a", "a"), ("b", "b")]

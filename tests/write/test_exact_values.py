@@ -175,6 +175,7 @@ def test_frames_and_python_rows_refuse_the_same(graph: GraphStore):
         ("F32", 2**24 + 1, "exactly"),
         ("F32", np.int64(2**24 + 1), "exactly"),
         ("DateTime", "2026-01-02T03:04:05.1234567Z", "six digits"),
+        ("DateTime", pd.Timestamp("2026-01-02T03:04:05.123456789Z"), "six digits"),
         ("Vector(2)", [1.0, 1e-60], "too small"),
         ("[F64]", [2**53 + 1], "exactly"),
     ],

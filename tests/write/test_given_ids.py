@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from omnigraph.errors import BadRequest, ValidationFailed
+from omnigraph.errors import BadRequest, QueryTypeError, ValidationFailed
 from omnigraph.graph import Graph
 from omnigraph.ledger.store import GraphStore, create_store
 from omnigraph.read.entities import entity
@@ -235,3 +235,36 @@ def test_predicates_take_the_value_of_the_key(graph: GraphStore, type_: str, lit
     if type_ in ("Day", "Number"):
         members = f"query q() {{ match {{ $n: {type_}  $n.@id in [{literal}] }} return {{ $n.@id as i }} }}"
         assert len(reader.query(members)) == 1
+
+
+@pytest.mark.parametrize(
+    ("type_", "declared", "value", "other"),
+    [
+        ("Day", "Date", DAY, DAY + datetime.timedelta(days=1)),
+        ("Moment", "DateTime", MOMENT, MOMENT + datetime.timedelta(seconds=1)),
+        ("Number", "I64", 7, 8),
+        ("Number", "U64", 7, 2**64 - 1),
+        ("Ratio", "F64", 1e10, 0.5),
+        ("Flag", "Bool", True, False),
+    ],
+)
+def test_predicates_take_the_value_of_the_key_as_a_parameter_of_its_type(
+    graph: GraphStore, type_: str, declared: str, value: object, other: object
+):
+    reader = Graph(graph)
+    one = f"query q($i: {declared}?) {{ match {{ $n: {type_}  $n.@id = $i }} return {{ $n.@id as i }} }}"
+    assert [len(reader.query(one, i=given)) for given in (value, other, None)] == [1, 0, 0]
+    unlike = f"query q($i: {declared}) {{ match {{ $n: {type_}  $n.@id != $i }} return {{ $n.@id as i }} }}"
+    assert len(reader.query(unlike, i=other)) == len(reader.query(unlike, i=value)) + 1
+    several = f"query q($i: [{declared}]) {{ match {{ $n: {type_}  $n.@id in $i }} return {{ $n.@id as i }} }}"
+    assert len(reader.query(several, i=[other, value])) == 1
+    edge = {"Day": "OnDay", "Moment": "AtMoment"}.get(type_, f"To{type_}")
+    load(graph, [{"src": DAY, "dst": value}], type=edge, mode="overwrite")
+    gone = f"query q($i: {declared}, $d: Date) {{ delete {edge} where to = $i and from = $d }}"
+    assert mutate(graph, gone, params={"i": value, "d": DAY}).affected_edges == 1
+
+
+def test_a_parameter_that_no_key_has_the_type_of_is_refused(graph: GraphStore):
+    for type_, declared in (("Day", "I64"), ("Number", "Date"), ("Number", "F64"), ("Pair", "Date"), ("Free", "Date")):
+        with pytest.raises(QueryTypeError, match=f"cannot compare String with {declared}"):
+            Graph(graph).query(f"query q($i: {declared}) {{ match {{ $n: {type_}  $n.@id = $i }} return {{ $n }} }}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import datetime
 import json
 from collections.abc import Iterator
@@ -20,73 +19,8 @@ from hypothesis import strategies as st
 
 from omnigraph.cli.main import run as run_cli
 from omnigraph.graph import Graph, init
-
-SCHEMA = """
-node V {
-    k: String @key
-    text: String?
-    flag: Bool?
-    i32: I32?
-    i64: I64?
-    u32: U32?
-    u64: U64?
-    f32: F32?
-    f64: F64?
-    day: Date?
-    at: DateTime?
-    kind: enum(a, b-c, _d)?
-    vec: Vector(2)?
-    texts: [String]?
-    whole: [I64]?
-    floats: [F32]?
-    days: [Date]?
-    moments: [DateTime]?
-    flags: [Bool]?
-    blob: Blob?
-}
-edge E: V -> V { n: U64?  at: DateTime? }
-"""
-UTC = datetime.UTC
-LOW32, HIGH32 = float(np.finfo(np.float32).smallest_subnormal), float(np.finfo(np.float32).max)
-EDGES: dict[str, list[Any]] = {
-    "text": ["", " ", "a\nb", '"\\', "ä😀", "\x00\x1f", "null", "1", "\u2028", "x" * 5000],
-    "flag": [True, False],
-    "i32": [-(2**31), 2**31 - 1, 0],
-    "i64": [-(2**63), 2**63 - 1, 2**53 + 1],
-    "u32": [0, 2**32 - 1],
-    "u64": [0, 2**64 - 1, 2**63],
-    "f32": [HIGH32, -HIGH32, LOW32, float(np.float32(0.1)), -0.0, 16777216.0],
-    "f64": [1.7976931348623157e308, 5e-324, -0.0, 0.1, 2.0**53, 1e22, 123456789.12345679],
-    "day": [datetime.date.min, datetime.date.max, datetime.date(1970, 1, 1), datetime.date(2024, 2, 29)],
-    "at": [
-        datetime.datetime.min.replace(tzinfo=UTC),
-        datetime.datetime.max.replace(tzinfo=UTC),
-        datetime.datetime(1969, 12, 31, 23, 59, 59, 1, UTC),
-        datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
-    ],
-    "kind": ["a", "b-c", "_d"],
-    "vec": [[0.0, -0.0], [HIGH32, LOW32], [float(np.float32(0.1)), 1.0]],
-    "texts": [[], [""], ["a", "ä", "\n"]],
-    "whole": [[], [-(2**63), 2**63 - 1]],
-    "floats": [[], [float(np.float32(0.1)), HIGH32]],
-    "days": [[], [datetime.date.min, datetime.date.max]],
-    "moments": [[], [datetime.datetime(1, 1, 1, tzinfo=UTC), datetime.datetime(2026, 1, 2, 3, 4, 5, 678, UTC)]],
-    "flags": [[], [True, False]],
-    "blob": [b"", b"\x00\xff", b"a" * 3000],
-}
-ROWS: list[dict[str, Any]] = [
-    {"k": "nothing"},
-    *({"k": f"{name}{number}", name: value} for name, values in EDGES.items() for number, value in enumerate(values)),
-    {"k": "all", **{name: values[0] for name, values in EDGES.items()}},
-]
-WHOLE = [{"k": row["k"], **{name: row.get(name) for name in EDGES}} for row in ROWS]
-ARROW = {
-    "i32": pa.int32(), "i64": pa.int64(), "u32": pa.uint32(), "u64": pa.uint64(), "f32": pa.float32(),
-    "f64": pa.float64(), "day": pa.date32(), "at": pa.timestamp("us", "UTC"), "vec": pa.list_(pa.float32(), 2),
-    "texts": pa.list_(pa.string()), "whole": pa.list_(pa.int64()), "floats": pa.list_(pa.float32()),
-    "days": pa.list_(pa.date32()), "moments": pa.list_(pa.timestamp("us", "UTC")), "flags": pa.list_(pa.bool_()),
-    "blob": pa.binary(), "flag": pa.bool_(), "text": pa.string(), "kind": pa.string(), "k": pa.string(),
-}  # fmt: skip
+from tests.strategies import edge_values
+from tests.strategies.edge_values import EDGES, INSERT, READ, SCHEMA, UTC, WHOLE, as_json, check, same
 
 
 @pytest.fixture(scope="module")
@@ -95,53 +29,9 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
         yield made
 
 
-def as_json(value: Any) -> Any:
-    """A value as a JSON record says it."""
-    if isinstance(value, datetime.datetime):
-        return value.isoformat().replace("+00:00", "Z")
-    if isinstance(value, datetime.date):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    return [as_json(item) for item in value] if isinstance(value, list) else value
-
-
-def same(one: Any, other: Any) -> bool:
-    """Equality that tells -0.0 from 0.0 and true from 1."""
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return type(one) is type(other) and one == other and str(one) == str(other)
-
-
-def stored(graph: Graph) -> dict[str, dict[str, Any]]:
-    """What is stored, read by a query; blobs by themselves."""
-    names = [name for name in EDGES if name != "blob"]
-    columns = ", ".join(f"$v.{name} as {name}" for name in ["k", *names])
-    found = graph.query(f"query q() {{ match {{ $v: V }} return {{ {columns} }} }}").to_arrow().to_pylist()
-    lines = graph_lines(graph)
-    blobs = {line["data"]["k"]: line["data"].get("blob") for line in lines if line.get("type") == "V"}
-    decoded = {key: None if blob is None else base64.b64decode(blob["base64"]) for key, blob in blobs.items()}
-    return {row["k"]: {**row, "blob": decoded[row["k"]]} for row in found}
-
-
-def graph_lines(graph: Graph) -> list[dict[str, Any]]:
-    from omnigraph.read.export import export_lines
-
-    return [json.loads(line) for line in export_lines(graph._store, graph.snapshot())]
-
-
-def check(graph: Graph, rows: list[dict[str, Any]], way: str) -> None:
-    found = stored(graph)
-    assert sorted(found) == sorted(row["k"] for row in rows), way
-    for row in rows:
-        for name in EDGES:
-            assert same(found[row["k"]][name], row[name]), (way, row["k"], name, found[row["k"]][name], row[name])
-
-
 def test_every_value_loads_as_it_is(graph: Graph, tmp_path: Path):
-    records = [{"type": "V", "data": {name: as_json(v) for name, v in row.items()}} for row in WHOLE]
+    records, table = edge_values.records(), edge_values.table()
     lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode()
-    table = pa.table({name: pa.array([row[name] for row in WHOLE], ARROW[name]) for name in ["k", *EDGES]})
     pq.write_table(table, tmp_path / "v.parquet")
     with pa.OSFile(str(tmp_path / "v.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
@@ -180,15 +70,6 @@ def test_every_value_of_a_csv_file_loads_as_it_is(graph: Graph, tmp_path: Path):
 
 
 def test_every_value_is_set_by_parameters_and_literals(graph: Graph):
-    types = {
-        "flag": "Bool", "i32": "I32", "i64": "I64", "u32": "U32", "u64": "U64", "f32": "F32", "f64": "F64",
-        "day": "Date", "at": "DateTime", "kind": "String", "vec": "Vector(2)", "texts": "[String]", "whole": "[I64]",
-        "floats": "[F32]", "days": "[Date]", "moments": "[DateTime]", "flags": "[Bool]", "blob": "Blob",
-        "text": "String",
-    }  # fmt: skip
-    declared = ", ".join(f"${name}: {types[name]}?" for name in EDGES)
-    assigned = ", ".join(f"{name}: ${name}" for name in EDGES)
-    insert = f"query q($k: String, {declared}) {{ insert V {{ k: $k, {assigned} }} }}"
     for way in ("python", "json", "literals"):
         graph.load([], type="V", mode="overwrite")
         for row in WHOLE:
@@ -196,7 +77,7 @@ def test_every_value_is_set_by_parameters_and_literals(graph: Graph):
                 given = ", ".join(f"{name}: {_literal(value)}" for name, value in row.items())
                 graph.mutate(f"query q() {{ insert V {{ {given} }} }}")
             else:
-                graph.mutate(insert, params=row if way == "python" else {n: as_json(v) for n, v in row.items()})
+                graph.mutate(INSERT, params=row if way == "python" else {n: as_json(v) for n, v in row.items()})
         check(graph, WHOLE, way)
 
 
@@ -230,11 +111,57 @@ def test_what_is_exported_loads_back_and_exports_alike(graph: Graph, tmp_path: P
     graph.load([], type="E", mode="overwrite")
 
 
+KEYS: dict[str, list[Any]] = {
+    "String": ["", " a", "é\n", "[1]", '"'],
+    "Bool": [True, False],
+    "I32": [-(2**31), 2**31 - 1, 0],
+    "I64": [-(2**63), 2**63 - 1],
+    "U64": [2**64 - 1, 2**53 + 1],
+    "F32": [0.1, 1e-45, 16777216.0],
+    "F64": [5e-324, 1.7976931348623157e308, 0.1, 1e22],
+    "Date": [datetime.date.min, datetime.date.max],
+    "DateTime": [datetime.datetime.min.replace(tzinfo=UTC), datetime.datetime(2026, 1, 2, 3, 4, 5, 6, UTC)],
+    "enum(a, b-c)": ["a", "b-c"],
+}
+
+
+def test_every_key_names_its_node_through_every_way(tmp_path: Path):
+    """A node by its key, edges by the values of both keys, and both again from what was exported."""
+    names = [f"K{number}" for number in range(len(KEYS))]
+    nodes = [f"node {name} {{ k: {type_} @key }}" for name, type_ in zip(names, KEYS, strict=True)]
+    both = "node Both { d: Date  f: F64  s: String  @key(d, f, s) }"
+    edges = [f"edge To{name}: Both -> {name} {{ @key(src, dst) }}" for name in names]
+    schema = "\n".join([*nodes, both, *edges])
+    source = [datetime.date.min, 0.1, 'a, "b"']
+    with init(str(tmp_path / "one.omni"), schema=schema) as graph:
+        graph.load([dict(zip("dfs", source, strict=True))], mode="append", type="Both")
+        for name, values in zip(names, KEYS.values(), strict=True):
+            graph.load([{"k": value} for value in values], mode="append", type=name)
+            graph.load([{"src": source, "dst": value} for value in values], mode="append", type=f"To{name}")
+            for value in values:
+                assert graph.entity(name, value)["k"] == value, (name, value)
+                given = f"$k: {name} {{ k: {_literal(value)} }}"
+                asked = graph.query(f"query q() {{ match {{ {given} $b to{name} $k }} return {{ $k.k }} }}")
+                assert len(asked) == 1, (name, value)
+            ids = [row["i"] for row in graph.query(f"query q() {{ match {{ $k: {name} }} return {{ $k.@id as i }} }}")]
+            assert [graph.entity(name, id_)["@id"] for id_ in ids] == ids
+        graph.export(str(tmp_path / "one.jsonl"))
+        graph.export(str(tmp_path / "parquet"), format="parquet")
+        frames = {name: graph.query(f"query q() {{ match {{ $k: {name} }} return {{ $k.k as k }} }}") for name in names}
+    with init(str(tmp_path / "two.omni"), schema=schema) as graph:
+        graph.load(tmp_path / "one.jsonl", mode="append")
+        for name, frame in frames.items():
+            for data in (frame.to_pandas(), frame.to_polars(), frame.to_arrow(), frame.rows()):
+                graph.load(data, mode="overwrite", type=name)
+        for name in names:
+            graph.load(tmp_path / "parquet" / f"edge-To{name}", mode="merge", type=f"To{name}")
+        graph.export(str(tmp_path / "two.jsonl"))
+    assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
+
+
 def test_what_a_query_gives_loads_back(graph: Graph):
     graph.load(WHOLE, type="V", mode="overwrite")
-    names = [name for name in EDGES if name != "blob"]
-    columns = ", ".join(f"$v.{name} as {name}" for name in ["k", *names])
-    result = graph.query(f"query q() {{ match {{ $v: V }} return {{ {columns} }} }}")
+    result = graph.query(READ)
     rows = [{**row, "blob": None} for row in WHOLE]
     for way, data in {
         "arrow": result.to_arrow(),
@@ -267,10 +194,7 @@ def test_the_command_line_prints_what_loads_back(
 ):
     graph.load(WHOLE, type="V", mode="overwrite")
     uri = str(graph._store.uri).removeprefix("file://")
-    names = [name for name in EDGES if name != "blob"]
-    columns = ", ".join(f"$v.{name} as {name}" for name in ["k", *names])
-    text = f"query q() {{ match {{ $v: V }} return {{ {columns} }} }}"
-    monkeypatch.setattr("sys.argv", ["omnigraph", "query", uri, "-e", text, "--format", "jsonl"])
+    monkeypatch.setattr("sys.argv", ["omnigraph", "query", uri, "-e", READ, "--format", "jsonl"])
     with pytest.raises(SystemExit) as ended:
         run_cli()
     assert ended.value.code in (0, None)
@@ -298,6 +222,10 @@ _VALUES = {
     "days": st.lists(st.dates(), max_size=3),
     "moments": st.lists(st.datetimes(timezones=st.just(UTC)), max_size=3),
     "flags": st.lists(st.booleans(), max_size=3),
+    "few": st.lists(st.integers(-(2**31), 2**31 - 1), max_size=3),
+    "counts": st.lists(st.integers(0, 2**32 - 1), max_size=3),
+    "large": st.lists(st.integers(0, 2**64 - 1), max_size=3),
+    "doubles": st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=3),
     "blob": st.binary(max_size=20),
 }
 

@@ -20,8 +20,10 @@ from omnigraph.merge.compare.images import blob_columns, compared_columns, whole
 from omnigraph.merge.decide.conflicts import MergeConflict, Resolutions
 from omnigraph.merge.decide.fields import MIXED
 from omnigraph.merge.decide.graph_conflicts import graph_conflicts
-from omnigraph.merge.decide.schema_merge import SchemaMerge, lost_by_schema
+from omnigraph.merge.decide.put_back import put_back_types
+from omnigraph.merge.decide.schema_merge import SchemaMerge, lost_by_schema, narrowed_enums
 from omnigraph.merge.decide.three_way import TableMerge, merge_table
+from omnigraph.merge.placement import IN_PROCESS, Placement
 from omnigraph.merge.schema_history import dropped_properties
 from omnigraph.merge.stage.stage import row_changes
 from omnigraph.schema.catalog import GraphType
@@ -38,20 +40,29 @@ if TYPE_CHECKING:
 class DecidedAcross:
     """What happens to each table, and every conflict."""
 
+    schema: SchemaMerge
     tables: dict[str, TableMerge]
     conflicts: tuple[MergeConflict, ...]
 
 
-def decide_across(store: GraphStore, merge: SchemaMerge, answers: Resolutions, *, forward: bool) -> DecidedAcross:
+def decide_across(
+    store: GraphStore,
+    merge: SchemaMerge,
+    answers: Resolutions,
+    placement: Placement = IN_PROCESS,
+    *,
+    forward: bool,
+) -> DecidedAcross:
     """Compare the rows of all states under the merged schema. `forward`: the target takes the source's state.
 
     Where the base has dropped a property that the source has, as when a drop is reverted, every row is compared.
     """
     if merge.conflicts:
-        return DecidedAcross({}, merge.conflicts)
-    conflicts: list[MergeConflict] = [] if forward else list(lost_by_schema(store, merge))
+        return DecidedAcross(merge, {}, merge.conflicts)
+    merge = replace(merge, put_back=put_back_types(store, merge, answers))
+    conflicts: list[MergeConflict] = [] if forward else list(lost_by_schema(store, merge, placement))
     if conflicts:
-        return DecidedAcross({}, tuple(conflicts))
+        return DecidedAcross(merge, {}, tuple(conflicts))
     tables: dict[str, TableMerge] = {}
     for type_ in merge.catalog.types():
         key = type_.table_key
@@ -60,7 +71,7 @@ def decide_across(store: GraphStore, merge: SchemaMerge, answers: Resolutions, *
         if key in merge.target.tables:
             again = _comes_back(store, merge, type_)
             sides = merge.bases, merge.source, merge.target
-            merged = merge_table(merge.store, type_, *sides, answers, every_row=again)
+            merged = merge_table(merge.store, type_, *sides, answers, placement, every_row=again)
         else:
             merged = _all_rows(merge.store, type_, merge.source.tables[key])
         if merged is None:
@@ -70,10 +81,10 @@ def decide_across(store: GraphStore, merge: SchemaMerge, answers: Resolutions, *
             tables[key] = merged
     if not forward:
         changes = {key: row_changes(merge.store, merged) for key, merged in tables.items()}
-        changes |= dict(_stricter(merge, tables, changes))
+        changes |= dict(_stricter(store, merge, tables, changes))
         broken, _ = graph_conflicts(merge.store, merge.bases, merge.source, merge.target, changes)
         conflicts += broken
-    return DecidedAcross(tables, tuple(conflicts))
+    return DecidedAcross(merge, tables, tuple(conflicts))
 
 
 def _comes_back(store: GraphStore, merge: SchemaMerge, type_: GraphType) -> bool:
@@ -93,14 +104,15 @@ def _all_rows(store: GraphStore, type_: GraphType, pin: TablePin) -> TableMerge:
 
 
 def _stricter(
-    merge: SchemaMerge, tables: dict[str, TableMerge], changes: dict[str, RowChanges]
+    store: GraphStore, merge: SchemaMerge, tables: dict[str, TableMerge], changes: dict[str, RowChanges]
 ) -> Iterator[tuple[str, RowChanges]]:
     """For each type with a rule that a side did not have: the rows of that side that will be there, to be checked."""
+    fewer = [set(narrowed_enums(store, merge, side).values()) for side in (merge.raw_target, merge.raw_source)]
     for type_ in merge.catalog.types():
         key = type_.table_key
         table, target = tables.get(key), merge.target.tables.get(key)
-        of_target = target is not None and _is_stricter(merge.plan, type_)
-        of_source = table is not None and _is_stricter(merge.source_plan, type_)
+        of_target = target is not None and (_is_stricter(merge.plan, type_) or type_.id in fewer[0])
+        of_source = table is not None and (_is_stricter(merge.source_plan, type_) or type_.id in fewer[1])
         if not of_target and not of_source:
             continue
         change = changes.get(key, RowChanges())

@@ -92,20 +92,39 @@ def changes(
     nothing.
     """
     wanted = only or DiffFilter()
+    if limit is not None and limit < 1:
+        raise BadRequest("the limit of a page of changes is at least 1")
+    after, fresh = commits_since(store, branch, since, wanted)
+    fresh = fresh[:limit]
+    last = fresh[-1].graph_commit_id if fresh else after
+    wanted = readable(store, branch, fresh, wanted)
+    return Page(tuple(_blocks(store, branch, fresh, wanted)), cursor_after(store, branch, last, wanted))
+
+
+def commits_since(
+    store: GraphStore, branch: BranchRef, since: str, only: DiffFilter
+) -> tuple[str | None, list[GraphCommit]]:
+    """The commit that `since` means, None for the beginning, and the commits of the branch after it, oldest first."""
     state = store.manifest.read(branch)
     graph = known_history(store, state)
     line = first_parents(graph, state.head.graph_commit_id)
-    after = _after(store, branch, since, wanted, state.head.graph_commit_id)
-    fresh = _newer(line, after, branch)
-    if limit is not None:
-        if limit < 1:
-            raise BadRequest("the limit of a page of changes is at least 1")
-        fresh = fresh[:limit]
-    last = fresh[-1].graph_commit_id if fresh else after
-    if wanted.types:
-        wanted = replace(wanted, type_ids=_type_ids(store, state.head, fresh, wanted.types))
-    _refuse_gap(store, fresh, wanted)
-    return Page(tuple(_blocks(store, branch, fresh, wanted)), _encode(store, branch, wanted, last))
+    after = _after(store, branch, since, only, state.head.graph_commit_id)
+    return after, _newer(line, after, branch)
+
+
+def readable(store: GraphStore, branch: BranchRef, commits: list[GraphCommit], only: DiffFilter) -> DiffFilter:
+    """The filter with which the changes of these commits are read. `HistoryGap` when the first of them are gone."""
+    if only.types:
+        head = store.manifest.read(branch).head
+        only = replace(only, type_ids=_type_ids(store, head, commits, only.types))
+    _refuse_gap(store, commits, only)
+    return only
+
+
+def cursor_after(store: GraphStore, branch: BranchRef, after: str | None, only: DiffFilter) -> str:
+    """The cursor that goes on after a commit, None for the beginning, under a filter."""
+    cursor = _Cursor(_CURSOR_FORMAT, store.graph_id, branch.incarnation, _digest(only), after)
+    return base64.urlsafe_b64encode(orjson.dumps(asdict(cursor))).decode().rstrip("=")
 
 
 def _type_ids(store: GraphStore, head: GraphCommit, page: list[GraphCommit], names: Collection[str]) -> frozenset[str]:
@@ -159,7 +178,7 @@ def _blocks(
     store: GraphStore, branch: BranchRef, commits: list[GraphCommit], only: DiffFilter
 ) -> Iterator[CommitChanges]:
     for commit in commits:
-        cursor = _encode(store, branch, only, commit.graph_commit_id)
+        cursor = cursor_after(store, branch, commit.graph_commit_id, only)
         yield CommitChanges(commit, CommitChangeSet(store, commit, only), cursor)
 
 
@@ -196,11 +215,6 @@ def _after(store: GraphStore, branch: BranchRef, since: str, only: DiffFilter, h
             f"`{since[:40]}` is neither a cursor nor a commit, tag or time of this graph; use `beginning` or `now` to "
             "start"
         ) from None
-
-
-def _encode(store: GraphStore, branch: BranchRef, only: DiffFilter, after: str | None) -> str:
-    cursor = _Cursor(_CURSOR_FORMAT, store.graph_id, branch.incarnation, _digest(only), after)
-    return base64.urlsafe_b64encode(orjson.dumps(asdict(cursor))).decode().rstrip("=")
 
 
 def _decode(store: GraphStore, branch: BranchRef, text: str, only: DiffFilter) -> _Cursor | None:

@@ -24,7 +24,7 @@ from omnigraph.ledger.values import MAIN, GraphCommit, Snapshot, WriterKind
 from omnigraph.merge.across_schemas import decide_across
 from omnigraph.merge.changes import EntityChange, TypeCount
 from omnigraph.merge.decide.bases import base_snapshots
-from omnigraph.merge.decide.conflicts import MergeConflict, Resolutions, described
+from omnigraph.merge.decide.conflicts import ConflictKind, MergeConflict, Resolutions, described
 from omnigraph.merge.decide.given_rows import checked_answers
 from omnigraph.merge.decide.graph_conflicts import graph_conflicts
 from omnigraph.merge.decide.planned import PlannedChanges
@@ -171,13 +171,19 @@ def merge(
         decision = decide(store, pinned, target, answers, placement)
         made[:] = [decision]
         if decision.conflicts:
-            raise refusal(f"`{source}` cannot be merged into `{into}`", decision.conflicts)
+            advice = "apply to one of the branches what both shall have, and merge again"
+            raise refusal(f"`{source}` cannot be merged into `{into}`", decision.conflicts, advice)
         if decision.outcome is Outcome.ALREADY_UP_TO_DATE:
             return None
         failpoint("merge.decided")
+        # What streams have brought to the source comes with it: the target has those batches from now on.
+        brought = store.manifest.read(pinned.branch, pinned.manifest_version).batches
         if decision.schema is not None:
             merging = pinned.head.graph_commit_id
-            return intent_across(store, session, WriterKind.BRANCH_MERGE, decision, decision.schema, merging)
+            across = intent_across(
+                store, session, WriterKind.BRANCH_MERGE, decision, decision.schema, placement, merging
+            )
+            return replace(across, batches=brought)
         staged = stage(store, session, decision.bases, target, tuple(decision.tables.values()), placement)
         failpoint("merge.staged")
         intent = session.intent(
@@ -188,7 +194,7 @@ def merge(
             changes_data=bool(staged.writes or staged.repinned),
             merged_parent_commit_id=pinned.head.graph_commit_id,
         )
-        return replace(intent, repinned=staged.repinned)
+        return replace(intent, repinned=staged.repinned, batches=brought)
 
     try:
         commit = run_write(
@@ -212,10 +218,11 @@ def intent_across(
     kind: WriterKind,
     decision: Decision,
     schema: SchemaMerge,
+    placement: Placement = IN_PROCESS,
     merged_parent: str | None = None,
 ) -> WriteIntent:
     """Schema and data in one commit."""
-    staged = stage_schema(store, session, schema, decision.tables)
+    staged = stage_schema(store, session, schema, decision.tables, placement)
     failpoint("merge.staged")
     intent = session.intent(
         kind, schema.raw_target, staged.writes, reads=decision.reads, merged_parent_commit_id=merged_parent
@@ -254,9 +261,9 @@ def decide(
     if schema is None:
         decision = decide_between(store, bases, source, target, answers, placement, outcome)
     else:
-        across = decide_across(store, schema, answers, forward=forward)
+        across = decide_across(store, schema, answers, placement, forward=forward)
         reads = frozenset(target.tables)
-        decision = Decision(outcome, tuple(bases), across.tables, across.conflicts, reads, schema=schema)
+        decision = Decision(outcome, tuple(bases), across.tables, across.conflicts, reads, schema=across.schema)
     return replace(decision, reverted=taken_back(graph, theirs, ours))
 
 
@@ -290,14 +297,16 @@ def decide_between(
     return Decision(outcome, tuple(bases), tables, (*conflicts, *broken), frozenset(reads | looked_at))
 
 
-def refusal(what: str, conflicts: tuple[MergeConflict, ...]) -> MergeConflicts:
-    """The error with all conflicts. `what` says what cannot be done."""
+def refusal(what: str, conflicts: tuple[MergeConflict, ...], schema_advice: str) -> MergeConflicts:
+    """The error with all conflicts. `what` says what cannot be done, `schema_advice` what helps with schemas."""
+    about_schemas = any(conflict.kind is ConflictKind.SCHEMA_CONFLICT for conflict in conflicts)
+    advice = "Settle divergent rows with a strategy (ours, theirs) or row by row, or change one of the branches."
     shown = described(conflicts[:10])
     more = f"\n  and {len(conflicts) - 10} more" if len(conflicts) > 10 else ""
     noun = "conflict" if len(conflicts) == 1 else "conflicts"
     return MergeConflicts(
         f"{what}, nothing was published: {len(conflicts)} {noun}\n{shown}{more}\n"
-        "Settle divergent rows with a strategy (ours, theirs) or row by row, or change one of the branches.",
+        + (f"Strategies and answers settle rows, not schemas: {schema_advice}." if about_schemas else advice),
         conflicts,
         merge_conflicts=[conflict.to_json() for conflict in conflicts],
     )

@@ -7,12 +7,16 @@ them. Parts follow the order of ids, so results put together part by part are in
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from omnigraph.merge.compare.schema_view import TableView
+    from omnigraph.storage.values import TableVersion
 
 ROWS_PER_PART = 100_000
 
@@ -44,9 +48,14 @@ class Placement:
 IN_PROCESS = Placement()
 
 
-def tables_only(uri: str) -> Any:
-    """What the comparing functions need of a graph in another process: its tables, and nothing that is published."""
+def tables_only(uri: str, views: Mapping[TableVersion, TableView] | None = None) -> Any:
+    """What the comparing functions need of a graph in another process: its tables, and nothing that is published.
+
+    Tables that have another schema than the one that rows are compared in are read through `views`.
+    """
+    from omnigraph.merge.compare.schema_view import ViewedTables
     from omnigraph.storage.tables import TableStore
     from omnigraph.storage.uri import parse_root
 
-    return SimpleNamespace(uri=uri, tables=TableStore(parse_root(uri)))
+    tables = TableStore(parse_root(uri))
+    return SimpleNamespace(uri=uri, tables=ViewedTables(tables, views) if views else tables)

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.query import ir
-from omnigraph.query.ir.walk import leaves, rebuild_all
+from omnigraph.query.ir.expression_parts import leaves, rebuild_all
 from omnigraph.query.typing import BOOL, STRING, type_of
 from omnigraph.write.validate.key_changes import one_array
 

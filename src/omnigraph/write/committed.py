@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.values import Snapshot
 from omnigraph.storage.reading.filters import Filter
 from omnigraph.storage.values import TableVersion
+from omnigraph.write.validate.key_changes import distinct, one_array
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -54,6 +56,14 @@ class CommittedRows:
             with_row_id=with_row_address,
             with_row_address=with_row_address,
         )
+
+    def unknown_ids(self, table_key: str, ids: pa.ChunkedArray | pa.Array) -> pa.Array:
+        """Of these ids those that no row has, each once."""
+        asked = distinct(ids)
+        if not len(asked):
+            return asked
+        found = one_array(self.rows_with(table_key, "id", asked, ["id"])["id"])
+        return asked.filter(pc.invert(pc.is_in(asked, value_set=found)))
 
     def matching(self, table_key: str, filter: Filter | None, columns: Sequence[str] | None) -> pa.Table:
         """The rows that a condition lets through, with their row ids and addresses; blobs come as bytes."""

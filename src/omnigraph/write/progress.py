@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One look at a job. In process there is one task; on Spark a task that was run twice counts twice."""
+    """One look at a job. In process there is one task; on Spark a task that was run twice counts twice.
+
+    `ui` is where Spark shows the job, if it does.
+    """
 
     job: str
     step: str
@@ -19,11 +22,19 @@ class Progress:
     tasks_total: int
     seconds: float
     finished: bool = False
+    records_total: int | None = None
+    """How many records there are in all, where that is known before."""
+    ui: str | None = None
 
     @property
     def records_per_second(self) -> float:
         """Records over the whole time of the job."""
         return self.records / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Bytes over the whole time of the job."""
+        return self.bytes / self.seconds if self.seconds > 0 else 0.0
 
 
 ProgressCallback = Callable[[Progress], None]
@@ -32,10 +43,11 @@ ProgressCallback = Callable[[Progress], None]
 class ProgressReporter:
     """Counts records and tells the callback, if there is one."""
 
-    def __init__(self, job: str, callback: ProgressCallback | None) -> None:
+    def __init__(self, job: str, callback: ProgressCallback | None, records_total: int | None = None) -> None:
         self._job = job
         self._callback = callback
         self._started = time.monotonic()
+        self._records_total = records_total
         self.records = 0
         self.bytes = 0
 
@@ -45,4 +57,6 @@ class ProgressReporter:
         self.bytes += bytes
         if self._callback is not None:
             seconds = time.monotonic() - self._started
-            self._callback(Progress(self._job, step, self.records, self.bytes, int(finished), 1, seconds, finished))
+            total = self._records_total
+            now = Progress(self._job, step, self.records, self.bytes, int(finished), 1, seconds, finished, total)
+            self._callback(now)

@@ -30,8 +30,8 @@ def terminal_bar() -> tuple[ProgressCallback, Callable[[], None]]:
             task,
             description=f"{now.job}: {now.step}",
             # One task says nothing about how much is left.
-            total=now.tasks_total if now.tasks_total > 1 else None,
-            completed=now.tasks_done,
+            total=now.records_total or (now.tasks_total if now.tasks_total > 1 else None),
+            completed=now.records if now.records_total else now.tasks_done,
             counts=counted(now),
         )
 
@@ -42,7 +42,8 @@ def counted(now: Progress) -> str:
     """Records, bytes and rate, as far as they are known yet."""
     parts = []
     if now.records:
-        parts += [f"{now.records:,} records", f"{now.records_per_second:,.0f}/s"]
+        of = f" of {now.records_total:,}" if now.records_total else ""
+        parts += [f"{now.records:,}{of} records", f"{now.records_per_second:,.0f}/s"]
     if now.bytes:
         parts.insert(1 if now.records else 0, size_text(now.bytes))
     if now.tasks_total > 1:

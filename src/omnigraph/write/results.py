@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from omnigraph.ledger.values import GraphCommit
+from omnigraph.ledger.values import GraphCommit, StreamBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,33 @@ class PendingIndex:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadMetrics:
+    """What a load on Spark took: seconds per step, in order, and what its tasks wrote for each other to read.
+
+    `bytes` are those of files that tasks read; of other input only the records are counted. `shuffle_bytes` is None
+    where Spark does not tell.
+    """
+
+    records: int
+    bytes: int
+    seconds: float
+    steps: tuple[tuple[str, float], ...]
+    tasks: int
+    shuffle_bytes: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {
+            "records": self.records,
+            "bytes": self.bytes,
+            "seconds": self.seconds,
+            "steps": dict(self.steps),
+            "tasks": self.tasks,
+            "shuffle_bytes": self.shuffle_bytes,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class LoadResult:
     """What a load brought in, and the one commit that it made: None when the graph had it all already."""
 
@@ -79,6 +106,12 @@ class LoadResult:
     engine: str = "local"
     pending_indexes: tuple[PendingIndex, ...] = ()
     actor_id: str | None = None
+    batch: StreamBatch | None = None
+    """The batch of a stream that it was."""
+    skipped: bool = False
+    """Whether the branch had that batch already, so that nothing was loaded."""
+    metrics: LoadMetrics | None = field(default=None, compare=False)
+    """What it took, on Spark."""
 
     @property
     def rows_loaded(self) -> int:
@@ -87,7 +120,7 @@ class LoadResult:
 
     def to_json(self) -> dict[str, Any]:
         """The response of `load`."""
-        return {
+        content: dict[str, Any] = {
             "uri": self.uri,
             "branch": self.branch,
             "base_branch": self.base_branch,
@@ -98,3 +131,8 @@ class LoadResult:
             "engine": self.engine,
             "pending_indexes": [index.to_json() for index in self.pending_indexes],
         }
+        if self.batch is not None:
+            content |= {"batch": self.batch.to_json(), "skipped": self.skipped}
+        if self.metrics is not None:
+            content["metrics"] = self.metrics.to_json()
+        return content

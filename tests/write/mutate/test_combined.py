@@ -19,6 +19,7 @@ from omnigraph.write.load.load import load
 from omnigraph.write.mutate.combined import mutate_combined
 from omnigraph.write.mutate.mutate import mutate
 from omnigraph.write.results import MutationResult
+from tests.faults.harness import run_killed
 from tests.write.graphs import company, edge, fill, ids, person, rows
 from tests.write.together import in_line
 
@@ -88,6 +89,19 @@ def test_the_log_the_feed_and_another_process_tell_who_did_what(store: GraphStor
         by_id = {i: o.actor_id for o in block.commit.operations for _, touched in o.touched for i in touched}
         assert {change.id: by_id[change.id] for change in block.changes} == {"a": "act-0", "b": "act-1"}
         assert block.commit.to_json()["operations"][0]["query_name"] == "q"
+
+
+def combine(uri: str) -> None:
+    """Two people in one commit, to be killed."""
+    together(open_store(uri), 'insert Person { slug: "a" }', 'insert Person { slug: "b" }')
+
+
+def test_recovery_keeps_the_operations_and_the_audit_names_everybody(store: GraphStore):
+    run_killed(combine, store.uri, at="write.tables_committed")
+    with open_store(store.uri) as reopened:
+        assert {"a", "b"} <= set(ids(reopened, "node:Person")), "rolled forward"
+        assert [row.recovery_for_actor for row in reopened.audit.list()] == ["act-0, act-1"]
+        assert [one.actor_id for one in reopened.snapshot().head.operations] == ["act-0", "act-1"]
 
 
 def test_one_that_fails_drops_out_alone_with_its_own_error(store: GraphStore):

@@ -36,6 +36,7 @@ ADDRESS = "_rowaddr"
 ROWS_PER_TAKE = 65_536
 
 Way: TypeAlias = tuple[Stretch, ...]
+_IDS = pa.schema([("id", pa.utf8()), (ROW, pa.uint64())])
 LINEAGE_ENDS = (HistoryGap, NotFound, TableNotFound)
 """What reading by lineage meets when a version on the way is gone."""
 
@@ -93,10 +94,9 @@ class LineageRows:
         """
         self._add_changed(f"{name}_new", name, table, way, self._schema, with_created)
 
-    def add_ids(self, name: str, table: TableVersion, way: Way) -> None:
+    def add_ids(self, name: str, table: TableVersion, way: Way, *, with_created: bool = True) -> None:
         """Make `<name>_ids`, the ids and row ids of rows touched on a way, and `<name>_touched`."""
-        schema = pa.schema([("id", pa.utf8()), (ROW, pa.uint64())])
-        self._add_changed(f"{name}_ids", name, table, way, schema, with_created=True)
+        self._add_changed(f"{name}_ids", name, table, way, _IDS, with_created)
 
     def add_met(self, *names: str) -> None:
         """Make `m`: rows of the meeting that one of these versions touched, with their addresses there."""
@@ -142,6 +142,30 @@ class LineageRows:
             return found
         self._insert(f"{name}_new", self._taken(table, again))
         return found.filter(pc.invert(pc.is_in(found[ROW], value_set=again)))
+
+    def taken_back(self, earlier: str, base: TableVersion, later: str, target: TableVersion) -> pa.Table:
+        """Rows that are new on the way to `base`, and that `target`, which comes after it, still has as they were.
+
+        Their ids, row ids and addresses in `target`. No version of them has to be compared: the meeting has no row of
+        that id. The other rows that are new go into `<earlier>_new` and `<later>_ids`.
+        """
+        new = {"only": "created", "with_row_address": True}
+        kept = self._store.tables.changed_rows(target, self._meeting, ["id"], **new, touched_until=base.version)
+        self._engine.add_table("kept", kept.read_all().select(["id", ROW, ADDRESS]))
+        gone = self._engine.table(f"select * from kept anti join m using (id) order by {ROW}")
+        self._engine.add_table("taken_back", gone.select(["id", ROW]))
+        again = self._store.tables.changed_rows(
+            target, self._meeting, ["id"], only="created", touched_after=base.version
+        )
+        self._insert(f"{later}_ids", (_as(batch, _IDS) for batch in again), _IDS)
+        self._engine.execute(f"insert into {later}_ids select id, {ROW} from kept semi join m using (id)")
+        created = self._store.tables.changed_rows(base, self._meeting, [], only="created").read_all()
+        self._engine.add_table("created", created.select([ROW]))
+        query = f"select {ROW} from created anti join taken_back using ({ROW}) order by 1"
+        others = self._engine.column(query, ROW)
+        if len(others):
+            self._insert(f"{earlier}_new", self._taken(base, others))
+        return gone
 
     def unshared(self, table: TableVersion, taken_ids: str) -> pa.Array | None:
         """The ids of rows that are new on the way to a version; None when the relation `taken_ids` has one of them."""

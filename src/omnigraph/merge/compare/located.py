@@ -48,6 +48,20 @@ class Located:
     mixed: pa.Table
 
 
+@dataclass(frozen=True)
+class Uncompared:
+    """Rows that are settled without a look at their values: `fresh` are taken, `gone` are deleted.
+
+    `gone` has their ids, row ids and addresses in the target.
+    """
+
+    fresh: pa.Table
+    gone: pa.Table
+
+
+NONE_GONE = pa.schema([("id", pa.utf8()), (ROW, pa.uint64()), (ADDRESS, pa.uint64())]).empty_table()
+
+
 def collect_by_lineage(
     store: GraphStore,
     engine: RowEngine,
@@ -56,8 +70,8 @@ def collect_by_lineage(
     source: TableVersion,
     target: TableVersion,
     placement: Placement = IN_PROCESS,
-) -> pa.Table | None:
-    """Make `differing` as the comparison by id does, with row ids; the fresh rows.
+) -> Uncompared | None:
+    """Make `differing` as the comparison by id does, with row ids; the rows that need no comparison.
 
     None when lineage cannot tell, or when so many rows have to be compared that they are better spread.
     """
@@ -68,15 +82,20 @@ def collect_by_lineage(
     rows = LineageRows(store, engine, type_, meeting.table)
     # Only what is new since the base itself is known to be new.
     splits = not base_way
+    # What came with the base and is as it was then goes with it: a load is taken back for little more than its ids.
+    goes = bool(base_way) and not source_way and base.branch == target.branch and base.version <= target.version
     fresh: pa.Table | None = None
+    gone: pa.Table | None = None
     try:
         only = "updated" if splits else None
         if placement.run_all is not None and placement.spreads(rows.touched(source, source_way, only)):
             return None
-        rows.add_new("l", base, base_way)
+        rows.add_new("l", base, base_way, with_created=not goes)
         rows.add_new("r", source, source_way, with_created=not splits)
-        rows.add_ids("t", target, target_way)
+        rows.add_ids("t", target, target_way, with_created=not goes)
         rows.add_met("l", "r")
+        if goes:
+            gone = rows.taken_back("l", base, "t", target)
         if splits:
             fresh = rows.fresh("r", source, ("t_ids",))
     except LINEAGE_ENDS:
@@ -93,7 +112,7 @@ def collect_by_lineage(
         f"c.{SOURCE_ROW}, t.{ROW} as {TARGET_ROW} "
         "from changed as c left join t on t.id = c.id) where s is distinct from t"
     )
-    return rows.no_fresh() if fresh is None else fresh
+    return Uncompared(rows.no_fresh() if fresh is None else fresh, NONE_GONE if gone is None else gone)
 
 
 def only_inserted(
@@ -123,7 +142,7 @@ def only_inserted(
 
 
 def located_rows(
-    engine: RowEngine, type_: GraphType, take: pa.Array, delete: pa.Array, mixed: pa.Array, fresh: pa.Table
+    engine: RowEngine, type_: GraphType, take: pa.Array, delete: pa.Array, mixed: pa.Array, uncompared: Uncompared
 ) -> Located:
     """Where the rows lie that were settled."""
     engine.add_table("taken", pa.table({"id": take}))
@@ -147,7 +166,12 @@ def located_rows(
     names = key_columns(type_)
     columns = ", ".join(f"s.{quoted(name)} as {quoted(name)}" for name in names)
     keys = engine.table(f"select {columns} from differing semi join taken using (id)")
+    fresh, gone = uncompared.fresh, uncompared.gone
     new = fresh.select(list(names))
+    if gone.num_rows:
+        known = {"id": gone["id"], TARGET_ROW: gone[ROW], TARGET_ADDRESS: gone[ADDRESS]}
+        columns_of = [known.get(field.name, pa.nulls(gone.num_rows, field.type)) for field in compared.schema]
+        compared = pa.concat_tables([compared, pa.table(columns_of, names=compared.column_names).cast(compared.schema)])
     return Located(compared, fresh, pa.concat_tables([new, keys.cast(new.schema)]), put_together)
 
 

@@ -119,6 +119,13 @@ def reads_as_stored(store: GraphStore, tables: Sequence[TableVersion]) -> bool:
     return not isinstance(store.tables, ViewedTables) or not any(table in store.tables.views for table in tables)
 
 
+def views_of(store: GraphStore, pins: Sequence[TablePin | None]) -> dict[TableVersion, TableView]:
+    """How these tables are read where it is not as they are stored: what another process needs to read them alike."""
+    views = store.tables.views if isinstance(store.tables, ViewedTables) else {}
+    tables = [table_of(pin) for pin in pins if pin is not None]
+    return {table: views[table] for table in tables if table in views}
+
+
 def viewed(
     store: GraphStore, wanted: Catalog, digest: str, states: Sequence[Snapshot]
 ) -> tuple[GraphStore, list[Snapshot]]:

@@ -8,6 +8,7 @@ __all__ = [
     "graph_conflicts",
     "mixed_rows",
     "planned",
+    "put_back",
     "schema_merge",
     "three_way",
 ]

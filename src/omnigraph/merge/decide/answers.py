@@ -17,6 +17,7 @@ from omnigraph.errors import BadRequest
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.values import TablePin
 from omnigraph.merge.compare.images import digest_rows
+from omnigraph.merge.compare.located import Uncompared
 from omnigraph.merge.decide.bases import same_row
 from omnigraph.merge.decide.conflicts import Choice, MergeConflict, Resolution, Resolutions
 from omnigraph.merge.decide.fields import MIXED
@@ -114,10 +115,13 @@ def settle(
     )
 
 
-def with_fresh(settled: Settled, fresh: pa.Table) -> Settled:
-    """The rows that are new and need no comparison are taken too."""
-    ids = pa.concat_arrays([settled.take, *(chunk.cast(pa.utf8()) for chunk in fresh["id"].chunks)])
-    return replace(settled, take=ids, inserts=settled.inserts + fresh.num_rows)
+def with_uncompared(settled: Settled, rows: Uncompared) -> Settled:
+    """The rows that need no comparison are taken, or go, too."""
+    take, delete = (
+        pa.concat_arrays([ids, *(chunk.cast(pa.utf8()) for chunk in more["id"].chunks)])
+        for ids, more in ((settled.take, rows.fresh), (settled.delete, rows.gone))
+    )
+    return replace(settled, take=take, delete=delete, inserts=settled.inserts + rows.fresh.num_rows)
 
 
 def _untouched(found: Differing) -> Settled:

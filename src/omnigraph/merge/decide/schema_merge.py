@@ -17,11 +17,13 @@ from omnigraph.ledger.values import Snapshot
 from omnigraph.merge.compare.schema_view import viewed
 from omnigraph.merge.decide.conflicts import ConflictKind, MergeConflict
 from omnigraph.merge.diff import pair_of, table_changes
+from omnigraph.merge.placement import Placement
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.schema.merging.facts import Facts, facts_of
 from omnigraph.schema.merging.merge_schemas import merge_schemas, merged_facts
 from omnigraph.schema.migration.migrate import DataFacts, MigrationPlan, plan_by_ids
 from omnigraph.schema.migration.migration_steps import DropProperty, DropType, WidenProperty
+from omnigraph.schema.types import EnumType
 from omnigraph.write.schema.schema_facts import inexact_values
 
 if TYPE_CHECKING:
@@ -33,7 +35,8 @@ class SchemaMerge:
     """The merged schema, and the states as it sees them.
 
     `plan` leads from the target's schema to it, `source_plan` from the source's. `raw_target` is the target with its
-    own names. `store` reads tables as the merged schema has them.
+    own names. `store` reads tables as the merged schema has them. `put_back` are the ids of types whose table goes back
+    to the version that the source has.
     """
 
     catalog: Catalog
@@ -49,6 +52,7 @@ class SchemaMerge:
     raw_source: Snapshot
     raw_target: Snapshot
     conflicts: tuple[MergeConflict, ...] = ()
+    put_back: frozenset[str] = frozenset()
 
 
 def merged_schema(
@@ -79,22 +83,46 @@ def merged_schema(
     )
 
 
-def lost_by_schema(store: GraphStore, merge: SchemaMerge) -> Iterator[MergeConflict]:
+def lost_by_schema(store: GraphStore, merge: SchemaMerge, placement: Placement) -> Iterator[MergeConflict]:
     """What one side's schema cannot keep of the other side's data: a merge loses nothing in silence."""
     target = (merge.plan, merge.raw_target, "target", "source")
     source = (merge.source_plan, merge.raw_source, "source", "target")
     for planned, side, name, other in (target, source):
         for refusal in planned.refusals:
+            if refusal.type_id in merge.put_back or refusal.entity in narrowed_enums(store, merge, side):
+                continue
             yield _conflict(refusal.table_key, f"the {name} cannot follow the schema of the {other}: {refusal.reason}")
         for step in planned.steps:
             if isinstance(step, DropType | DropProperty):
-                yield from _lost_in_drop(store, merge, side, step, name, other)
+                yield from _lost_in_drop(store, merge, side, step, name, other, placement)
             elif isinstance(step, WidenProperty) and step.needs_check:
                 yield from _inexact(store, merge, side, step, name)
 
 
+def narrowed_enums(store: GraphStore, merge: SchemaMerge, side: Snapshot) -> dict[str, str]:
+    """The enums that get fewer values than a side has, as `Type.property`, with the ids of their types.
+
+    That is a rule like any other, which the rows of that side keep to or break.
+    """
+    before = {type_.id: type_ for type_ in store.catalog(side.schema_digest).types()}
+    found = {}
+    for type_ in merge.catalog.types():
+        old = {p.id: p.type for p in before[type_.id].properties} if type_.id in before else {}
+        for p in type_.properties:
+            kept, known = p.type, old.get(p.id)
+            if isinstance(kept, EnumType) and isinstance(known, EnumType) and not {*kept.values} >= {*known.values}:
+                found[f"{type_.name}.{p.name}"] = type_.id
+    return found
+
+
 def _lost_in_drop(
-    store: GraphStore, merge: SchemaMerge, side: Snapshot, step: DropType | DropProperty, name: str, other: str
+    store: GraphStore,
+    merge: SchemaMerge,
+    side: Snapshot,
+    step: DropType | DropProperty,
+    name: str,
+    other: str,
+    placement: Placement,
 ) -> Iterator[MergeConflict]:
     base = merge.raw_bases[0] if merge.raw_bases else None
     pins = {pin.type_id: pin for pin in side.tables.values()}
@@ -105,7 +133,7 @@ def _lost_in_drop(
     if pair.left.table == pair.right.table:
         return
     column = _column(pair.right.type, step.property_id) if isinstance(step, DropProperty) else None
-    count = sum(_set_rows(batch, column) for batch in table_changes(store, pair))
+    count = sum(_set_rows(batch, column) for batch in table_changes(store, pair, placement))
     if count:
         what = f"`{pair.right.type.name}" + (f".{step.property}`" if isinstance(step, DropProperty) else "`")
         rows = "1 row" if count == 1 else f"{count} rows"

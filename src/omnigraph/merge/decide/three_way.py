@@ -19,15 +19,17 @@ from omnigraph.ledger.values import Snapshot, TablePin
 from omnigraph.merge.changes import TypeCount
 from omnigraph.merge.compare.candidates import CANDIDATES, collect_candidates
 from omnigraph.merge.compare.images import blob_columns
-from omnigraph.merge.compare.located import Located, collect_by_lineage, located_rows, only_inserted
+from omnigraph.merge.compare.located import Located, Uncompared, collect_by_lineage, located_rows, only_inserted
 from omnigraph.merge.compare.relational import RowEngine, row_engine
 from omnigraph.merge.compare.row_differences import Side, add_images, changes_sql, struct_sql
-from omnigraph.merge.decide.answers import Settled, settle, with_fresh
+from omnigraph.merge.compare.schema_view import TableView, views_of
+from omnigraph.merge.decide.answers import Settled, settle, with_uncompared
 from omnigraph.merge.decide.bases import Unknown, VirtualBase, same_row
 from omnigraph.merge.decide.conflicts import MergeConflict, Resolution, Resolutions
 from omnigraph.merge.decide.fields import MIXED, RowRule, decide_collided
 from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
 from omnigraph.schema.catalog import GraphType
+from omnigraph.storage.values import TableVersion
 from omnigraph.write.validate.key_changes import one_array
 
 if TYPE_CHECKING:
@@ -99,10 +101,10 @@ def merge_table(
             return None
         settled = settle(store, type_, source_pin, target_pin, found or Found(), resolutions)
         located = None
-        if found is not None and found.fresh is not None and not answers:
+        if found is not None and found.uncompared is not None and not answers:
             mixed = one_array(settled.mixed["id"])
-            located = located_rows(engine, type_, settled.take, settled.delete, mixed, found.fresh)
-            settled = with_fresh(settled, found.fresh)
+            located = located_rows(engine, type_, settled.take, settled.delete, mixed, found.uncompared)
+            settled = with_uncompared(settled, found.uncompared)
     return _table_merge(type_, source_pin, target_pin, settled, bool(answers), located)
 
 
@@ -111,7 +113,7 @@ class Found:
     """The rows that differ: those that are taken from the source, those that go, are put together, and collide.
 
     `below` says what is put together of colliding rows whose colliding fields the caller gives. By lineage there are
-    `fresh` ones too: inserted by the source, and so new that nothing had to be compared.
+    `uncompared` ones too: new on one side only, so that nothing had to be compared.
     """
 
     inserted: pa.Array | Sequence[str] = ()
@@ -120,7 +122,7 @@ class Found:
     mixed: pa.Table = field(default_factory=MIXED.empty_table)
     colliding: Sequence[MergeConflict] = ()
     below: pa.Table = field(default_factory=MIXED.empty_table)
-    fresh: pa.Table | None = None
+    uncompared: Uncompared | None = None
 
 
 @dataclass(frozen=True)
@@ -134,13 +136,16 @@ class CompareWork:
     target: TablePin
     ids: pa.Array
     rule: RowRule
+    views: Mapping[TableVersion, TableView] = field(default_factory=dict)
 
 
 def compare_part(work: CompareWork) -> Found:
     """Compare the rows of one part over one base. Runs in any process."""
     with row_engine() as engine:
         engine.add_table(CANDIDATES, pa.table({"id": work.ids}))
-        _collect(tables_only(work.uri), engine, work.type, [work.base], work.source, work.target, CANDIDATES)
+        _collect(
+            tables_only(work.uri, work.views), engine, work.type, [work.base], work.source, work.target, CANDIDATES
+        )
         return _by_one_base(engine, work.type, work.rule)
 
 
@@ -200,9 +205,9 @@ def _found(
     only = base_pins[0] if len(base_pins) == 1 else None
     if only is not None and not answers and not every_row:
         versions = table_of(only), table_of(source), table_of(target)
-        fresh = collect_by_lineage(store, engine, type_, *versions, placement)
-        if fresh is not None:
-            return replace(_by_one_base(engine, type_, rule), fresh=fresh)
+        uncompared = collect_by_lineage(store, engine, type_, *versions, placement)
+        if uncompared is not None:
+            return replace(_by_one_base(engine, type_, rule), uncompared=uncompared)
         inserted = only_inserted(store, engine, type_, *versions) if blob_columns(type_) else None
         if inserted is not None:
             return Found(inserted=inserted)
@@ -212,7 +217,9 @@ def _found(
     if len(bases) == 1 and wanted and placement.spreads(engine.count(wanted)) and base_pins[0] is not None:
         ids = engine.ids(f"select id from {wanted} order by id")
         parts = placement.parts(ids)
-        work = [CompareWork(store.uri, type_, base_pins[0], source, target, part, rule) for part in parts]
+        sides = base_pins[0], source, target
+        views = views_of(store, sides)
+        work = [CompareWork(store.uri, type_, *sides, part, rule, views) for part in parts]
         return _joined(placement.run(compare_part, work))
     _collect(store, engine, type_, base_pins, source, target, wanted or None)
     if len(bases) > 1:

@@ -1,3 +1,3 @@
 """What a merge decided, as staged writes on the target's own lines."""
 
-__all__ = ["stage", "stage_schema"]
+__all__ = ["made_tables", "stage", "stage_schema"]

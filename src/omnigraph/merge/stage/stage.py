@@ -7,7 +7,7 @@ Rows go from the source's line to files of the target's in pieces, whatever thei
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from omnigraph.ledger.layout import physical_schema
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.values import Snapshot, TablePin
 from omnigraph.merge.compare.images import whole_rows
+from omnigraph.merge.compare.schema_view import TableView, views_of
 from omnigraph.merge.decide.fields import MIXED
 from omnigraph.merge.decide.given_rows import given_rows
 from omnigraph.merge.decide.mixed_rows import mixed_rows
@@ -99,7 +100,8 @@ def stage_table(store: GraphStore, line: TableVersion, table: TableMerge, placem
     written: list[Written] = []
     taken = table.take
     if placement.spreads(len(taken)):
-        work = [WriteWork(store.uri, table.type, table.source, line, part) for part in placement.parts(taken)]
+        views, sides = views_of(store, [table.source]), (table.type, table.source, line)
+        work = [WriteWork(store.uri, *sides, part, views=views) for part in placement.parts(taken)]
         written += placement.run(write_part, work)
         taken = taken.slice(0, 0)
     mixed = table.written_mixed
@@ -125,11 +127,12 @@ def _mixed_work(
     store: GraphStore, line: TableVersion, table: TableMerge, mixed: pa.Table, placement: Placement
 ) -> list[WriteWork]:
     start, work = 0, []
+    views = views_of(store, [table.source, table.target])
     for part in placement.parts(one_array(mixed["id"])):
         # A slice would travel with the whole table behind it.
         piece = pa.concat_tables([mixed.slice(start, len(part)).take(pa.array(range(len(part))))])
         none = part.slice(0, 0)
-        work.append(WriteWork(store.uri, table.type, table.source, line, none, none, table.target, piece))
+        work.append(WriteWork(store.uri, table.type, table.source, line, none, none, table.target, piece, views))
         start += len(part)
     return work
 
@@ -147,6 +150,7 @@ class WriteWork:
     delete: pa.Array = field(default_factory=lambda: pa.array([], pa.utf8()))
     target: TablePin | None = None
     mixed: pa.Table = field(default_factory=MIXED.empty_table)
+    views: Mapping[TableVersion, TableView] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -160,7 +164,7 @@ class Written:
 
 def write_part(work: WriteWork) -> Written:
     """Write the rows of one part. Runs in any process; nothing moves."""
-    return _write(tables_only(work.uri), work, None)
+    return _write(tables_only(work.uri, work.views), work, None)
 
 
 def _write(store: GraphStore, work: WriteWork, given: pa.Table | None) -> Written:

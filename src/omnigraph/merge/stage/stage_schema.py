@@ -8,29 +8,25 @@ therefore a write that landed in part, and is taken back.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-import pyarrow as pa
-
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.commit.attempts import WriteSession
 from omnigraph.ledger.commit.intents import TableCommits, TableWrite
-from omnigraph.ledger.layout import physical_schema, table_location
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.values import TablePin
-from omnigraph.merge.compare.images import whole_rows
 from omnigraph.merge.compare.schema_view import reads_as_stored
 from omnigraph.merge.decide.schema_merge import SchemaMerge
 from omnigraph.merge.decide.three_way import TableMerge
-from omnigraph.merge.placement import IN_PROCESS
+from omnigraph.merge.placement import IN_PROCESS, Placement
 from omnigraph.merge.schema_history import with_first_defaults
+from omnigraph.merge.stage.made_tables import made_table
 from omnigraph.merge.stage.stage import may_point, stage_table
 from omnigraph.schema.catalog import GraphType
 from omnigraph.schema.migration.migration_steps import DropType, RenameType, Step
-from omnigraph.storage.reading.blobs import with_blobs_as_written
 from omnigraph.storage.values import StagedWrite
 from omnigraph.write.schema.schema_tables import ColumnChanges, column_changes, stage_columns
 
@@ -38,7 +34,6 @@ if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
 
 declare("merge.schema_stored", "The merged schema is stored; no table is staged")
-declare("merge.table_made", "A table of a type that is new to the target is made with its rows (hit once per table)")
 declare("merge.columns_committed", "Phase B: the columns of a table are committed, its rows are not staged yet")
 
 
@@ -55,7 +50,11 @@ class StagedSchema:
 
 
 def stage_schema(
-    store: GraphStore, session: WriteSession, merge: SchemaMerge, tables: dict[str, TableMerge]
+    store: GraphStore,
+    session: WriteSession,
+    merge: SchemaMerge,
+    tables: dict[str, TableMerge],
+    placement: Placement = IN_PROCESS,
 ) -> StagedSchema:
     """Store the merged schema and stage every table that changes."""
     staged = StagedSchema(
@@ -72,20 +71,30 @@ def stage_schema(
     for type_ in merge.catalog.types():
         old, table = before.get(type_.id), tables.get(type_.table_key)
         if old is None:
-            staged.registered.append(_new_table(merge, session, type_))
+            source = merge.source.tables[type_.table_key]
+            staged.registered.append(made_table(merge.store, session, type_, source, placement))
             continue
         pin = merge.raw_target.pin(old.table_key)
         if _takes_over(merge, session, type_, table):
             staged.repinned.append(merge.source.tables[type_.table_key])
             continue
+        if type_.id in merge.put_back:
+            staged.writes.append(_put_back(merge, session, pin, type_))
+            continue
         new = with_first_defaults(store, type_, old)
         changes = column_changes(steps[type_.id], old, new)
         if changes:
-            staged.writes.append(_columns_and_rows(merge, session, pin, new, changes, table))
+            staged.writes.append(_columns_and_rows(merge, session, pin, new, changes, table, placement))
         elif table is not None:
-            rows = stage_table(merge.store, session.line(pin), table, IN_PROCESS)
+            rows = stage_table(merge.store, session.line(pin), table, placement)
             staged.writes.append(_rows(session, pin, type_, rows))
     return staged
+
+
+def _put_back(merge: SchemaMerge, session: WriteSession, pin: TablePin, type_: GraphType) -> TableWrite:
+    source, line = merge.source.tables[type_.table_key], table_of(pin)
+    staged = session.keep(merge.store.tables.stage_restore(line, source.version))
+    return TableWrite(type_.table_key, pin.type_id, pin.location, pin, line, source.row_count, (staged,))
 
 
 def _takes_over(merge: SchemaMerge, session: WriteSession, type_: GraphType, table: TableMerge | None) -> bool:
@@ -111,6 +120,7 @@ def _columns_and_rows(
     type_: GraphType,
     changes: ColumnChanges,
     table: TableMerge | None,
+    placement: Placement,
 ) -> TableWrite:
     columns = session.keep(stage_columns(merge.store, session.line(pin), type_, changes, pin.row_count))
     place = (type_.table_key, pin.type_id, pin.location, pin, columns.base)
@@ -118,33 +128,17 @@ def _columns_and_rows(
         return TableWrite(*place, pin.row_count, (columns,))
     uuid = str(uuid4())
     count = pin.row_count + table.counts.inserts - table.counts.deletes
-    return TableWrite(*place, count, (columns,), _rows_later(merge.store, table, uuid), (uuid,))
+    return TableWrite(*place, count, (columns,), _rows_later(merge.store, table, uuid, placement), (uuid,))
 
 
-def _rows_later(store: GraphStore, table: TableMerge, uuid: str) -> Callable[[TableCommits], None]:
+def _rows_later(
+    store: GraphStore, table: TableMerge, uuid: str, placement: Placement
+) -> Callable[[TableCommits], None]:
     def apply(commits: TableCommits) -> None:
         failpoint("merge.columns_committed")
-        staged = stage_table(store, commits.line, table, IN_PROCESS)
+        staged = stage_table(store, commits.line, table, placement)
         staged.transaction.uuid = uuid
         store.tables.files.note(staged.new_files)
         commits.commit(staged)
 
     return apply
-
-
-def _new_table(merge: SchemaMerge, session: WriteSession, type_: GraphType) -> TablePin:
-    """A table of the target's own with the rows of the source; what a crash leaves of it nothing refers to."""
-    store, source = merge.store, merge.source.tables[type_.table_key]
-    location = table_location(type_)
-    if store.tables.exists(location):
-        location = f"{location}-{session.operation_id.lower()}"
-    schema = physical_schema(type_)
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for rows in whole_rows(store, table_of(source), type_, None):
-            yield from with_blobs_as_written(rows, schema).to_batches()
-
-    made = store.tables.create(location, schema, rows=batches() if source.row_count else None)
-    failpoint("merge.table_made")
-    owner = session.branch.incarnation
-    return TablePin(type_.table_key, type_.id, location, None, made.version, source.row_count, owner)

@@ -7,7 +7,7 @@ would have to point into a branch's fork are rows brought over. The schema of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -25,12 +25,15 @@ from omnigraph.ledger.history.held_history import history_held, refuse_removed
 from omnigraph.ledger.manifest.publish import place
 from omnigraph.ledger.snapshots import resolve, table_of
 from omnigraph.ledger.values import MAIN, Snapshot, TablePin, WriterKind
+from omnigraph.merge.compare.schema_view import pin_of, reads_as_stored, viewed
 from omnigraph.merge.decide.conflicts import Resolutions
 from omnigraph.merge.decide.three_way import merge_table
 from omnigraph.merge.diff import Diff, DiffFilter
 from omnigraph.merge.placement import IN_PROCESS, Placement
-from omnigraph.merge.stage.stage import stage
+from omnigraph.merge.stage.made_tables import made_table
+from omnigraph.merge.stage.stage import stage_table
 from omnigraph.merge.undo.undo_result import UndoOutcome, UndoResult
+from omnigraph.schema.catalog import GraphType
 from omnigraph.storage.values import TableVersion
 
 if TYPE_CHECKING:
@@ -162,7 +165,7 @@ def _moves(
         elif new.lance_branch is None:
             _put_back_on_main(store, session, moves, old, new)
         else:
-            moves.writes += _brought_rows(store, session, current, wanted, old, new, placement)
+            _bring_rows(store, session, moves, current, wanted, old, new, placement)
     return moves
 
 
@@ -172,6 +175,7 @@ def _put_back_on_main(
     """`main` owns every main line: an older version of one is put back on it."""
     line = table_of(old) if old is not None and old.location == new.location else store.tables.head(new.location)
     if line.version == new.version:
+        store.tables.files.published_before(line)
         (moves.registered if old is None else moves.repinned).append(replace(new, owner=session.branch.incarnation))
     else:
         moves.writes.append(_put_back(store, session, line, old, new))
@@ -198,21 +202,36 @@ def _put_back(
     return TableWrite(new.table_key, new.type_id, new.location, old, line, new.row_count, (staged,))
 
 
-def _brought_rows(
+def _bring_rows(
     store: GraphStore,
     session: WriteSession,
+    moves: _Moves,
     current: Snapshot,
     wanted: Snapshot,
     old: TablePin | None,
     new: TablePin,
     placement: Placement,
-) -> Sequence[TableWrite]:
-    """The main line never points into a branch's fork: the rows that differ are written to it."""
-    type_ = store.catalog(current.schema_digest).table(new.table_key)
-    if old is None or type_ is None or current.schema_digest != wanted.schema_digest:
-        raise BadRequest(
-            f"restore: {new.table_key} at commit {wanted.head.graph_commit_id} lies on another branch and has another "
-            f"schema than `{MAIN}`; merge that branch instead"
-        )
-    merged = merge_table(store, type_, [current], wanted, current, Resolutions(), placement)
-    return stage(store, session, [current], current, [merged], placement).writes if merged is not None else ()
+) -> None:
+    """The main line never points into a branch's fork: the rows that differ are written to it.
+
+    Where the columns were other ones too, or the type is gone, a new table gets all rows of that time.
+    """
+    catalog = store.catalog(wanted.schema_digest)
+    type_ = catalog.table(new.table_key)
+    assert type_ is not None
+    seen, (now, then) = viewed(store, catalog, wanted.schema_digest, (current, wanted))
+    _, stored = pin_of(store, current, type_)
+    if old is None or stored is None or not reads_as_stored(seen, [table_of(old)]) or not _as_nullable(stored, type_):
+        made = made_table(store, session, type_, new, placement)
+        (moves.registered if old is None else moves.repinned).append(made)
+        return
+    merged = merge_table(store, type_, [now], then, now, Resolutions(), placement)
+    if merged is not None:
+        staged = session.keep(stage_table(store, session.line(old), merged, placement))
+        place = (new.table_key, new.type_id, old.location, old, staged.base)
+        moves.writes.append(TableWrite(*place, new.row_count, (staged,)))
+
+
+def _as_nullable(left: GraphType, right: GraphType) -> bool:
+    """Whether columns take a null in one state of a type where they do in the other."""
+    return {p.id: p.nullable for p in left.properties} == {p.id: p.nullable for p in right.properties}

@@ -141,14 +141,16 @@ def _bring(
         decision = _decide(store, work, target, answers, placement)
         made[:] = [decision]
         if decision.conflicts:
-            raise refusal(f"the {work.called} of {work.about} on `{work.branch}` is refused", decision.conflicts)
+            what = f"the {work.called} of {work.about} on `{work.branch}` is refused"
+            advice = f"apply to `{work.branch}` the schema that it shall have, or restore an older state as a whole"
+            raise refusal(what, decision.conflicts, advice)
         if not _does_something(decision):
             return None
         failpoint("undo.decided")
         if decision.schema is not None:
             if work.before_schema is not None and decision.schema.digest != target.schema_digest:
                 work.before_schema()
-            intent = intent_across(store, session, work.kind, decision, decision.schema)
+            intent = intent_across(store, session, work.kind, decision, decision.schema, placement)
             failpoint("undo.staged")
             return replace(intent, about=work.about)
         staged = stage(store, session, decision.bases, target, tuple(decision.tables.values()), placement)
@@ -168,9 +170,9 @@ def _decide(store: GraphStore, work: _Work, target: Snapshot, answers: Resolutio
         checked = checked_answers(schema.catalog if schema else store.catalog(target.schema_digest), answers)
         if schema is None:
             return decide_between(store, [work.base], work.source, target, checked, placement)
-        across = decide_across(store, schema, checked, forward=False)
+        across = decide_across(store, schema, checked, placement, forward=False)
         reads = frozenset(target.tables)
-        return Decision(Outcome.MERGED, (work.base,), across.tables, across.conflicts, reads, schema=schema)
+        return Decision(Outcome.MERGED, (work.base,), across.tables, across.conflicts, reads, schema=across.schema)
     except TableNotFound as missing:
         raise HistoryGap(
             f"{work.called}: the rows of {work.about} have been reclaimed, by cleanup or with their branch",

@@ -1,3 +1,14 @@
 """Sources to Arrow rows: JSON in its shapes, frames, files of columns. No store access; Spark tasks run the same."""
 
-__all__ = ["files", "frames", "inputs", "json_lines", "json_text", "line_blocks", "records", "source_values", "sources"]
+__all__ = [
+    "blob_sources",
+    "files",
+    "frames",
+    "inputs",
+    "json_lines",
+    "json_text",
+    "line_blocks",
+    "records",
+    "source_values",
+    "sources",
+]

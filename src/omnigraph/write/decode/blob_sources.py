@@ -7,12 +7,29 @@ setting, since a program that takes data from others would read its own files fo
 from __future__ import annotations
 
 import base64
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from urllib.parse import unquote, unquote_to_bytes
 
 from omnigraph.config import settings
 from omnigraph.errors import BadRequest
-from omnigraph.storage.uri import path_of_file_uri
+from omnigraph.storage.uri import Root, parse_root, path_of_file_uri
+
+_bases: ContextVar[tuple[Root, ...]] = ContextVar("blob_bases", default=())
+"""Places that the graph which is written to may read from, besides what the setting allows to all graphs."""
+
+
+@contextmanager
+def allowing(bases: Sequence[str]) -> Iterator[None]:
+    """Let blobs be read from below these URIs for the length of a write."""
+    before = _bases.set(tuple(parse_root(base) for base in bases))
+    try:
+        yield
+    finally:
+        _bases.reset(before)
 
 
 def bytes_at(uri: str) -> bytes:
@@ -22,9 +39,28 @@ def bytes_at(uri: str) -> bytes:
         return _inline(uri)
     if scheme not in ("file", "s3"):
         raise ValueError(f"a blob is read from data:, file:// or s3://, not from {scheme}:; give the bytes as base64")
-    if scheme not in settings().blob_uris.split(","):
+    if scheme not in settings().blob_uris.split(",") and not _is_below_a_base(uri):
+        if _bases.get():
+            places = ", ".join(base.uri for base in _bases.get())
+            raise ValueError(f"this graph reads blobs from below {places} only; give the bytes as base64")
         raise ValueError(f"OMNIGRAPH_BLOB_URIS does not allow to read from {scheme}://; give the bytes as base64")
     return _file(uri) if scheme == "file" else _object(uri)
+
+
+def _is_below_a_base(uri: str) -> bool:
+    """Whether a URI names something below a place that this graph may read from, wherever links lead."""
+    if ".." in unquote(uri).split("/"):
+        return False
+    try:
+        place = parse_root(uri)
+    except BadRequest:
+        return False
+    path = os.path.realpath(place.path) if place.is_local else place.path
+    for base in _bases.get():
+        folder = os.path.realpath(base.path) if base.is_local else base.path
+        if base.scheme is place.scheme and path.startswith(f"{folder.rstrip('/')}/"):
+            return True
+    return False
 
 
 def _inline(uri: str) -> bytes:

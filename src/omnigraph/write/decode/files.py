@@ -154,7 +154,8 @@ def named_files(data: Any) -> list[InputFile] | None:
 def _local_files(text: str) -> list[Path]:
     if os.path.isdir(text):
         root = Path(text)
-        found = [path for path in sorted(root.rglob("*")) if path.is_file() and _is_input(path.relative_to(root).parts)]
+        every = sorted(Path(folder, name) for folder, _, names in os.walk(root) for name in names)
+        found = [path for path in every if path.is_file() and _is_input(path.relative_to(root).parts)]
         if not found:
             raise BadRequest(f"the directory {text} holds nothing to load ({', '.join(JSON_SUFFIXES)})")
         return found

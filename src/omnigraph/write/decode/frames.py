@@ -58,6 +58,8 @@ class ColumnMapping:
             if target in found:
                 raise BadRequest(f"the columns `{found[target]}` and `{name}` are both `{column_title(target)}`")
             found[target] = name
+        if self._is_loop:
+            found["dst"] = found["src"]
         unknown = [name for name in self.columns if name not in names]
         if unknown:
             raise BadRequest(f"the mapping names the column `{unknown[0]}`, which is not there")
@@ -77,15 +79,23 @@ class ColumnMapping:
             )
         return property_.column
 
+    @property
+    def _is_loop(self) -> bool:
+        """Whether one column names both ends."""
+        return isinstance(self.type, EdgeType) and self.src is not None and self.src == self.dst
+
     def _refuse_missing_ends(self, names: Sequence[str], meant: Mapping[str, str]) -> None:
         """Before anything else is said of the columns of edges: which of them are their ends."""
         if not isinstance(self.type, EdgeType):
+            if self.src is not None or self.dst is not None:
+                named = "src" if self.src is not None else "dst"
+                raise BadRequest(f"{named} names an end of edges, and {self.type.name} is a node type; leave it out")
             return
         for end, given in (("src", self.src), ("dst", self.dst)):
             if given is not None and given not in meant.values():
                 raise BadRequest(f"{end} names the column `{given}`, which is not there; there are {', '.join(names)}")
         ends = {own_column(self.type, name, set(meant.values()), self.src, self.dst) for name in meant.values()}
-        missing = [end for end in ENDS if end not in ends]
+        missing = [end for end in ENDS if end not in ends] if not self._is_loop else []
         if missing:
             arguments, options = "=… and ".join(missing), " and --".join(missing)
             raise BadRequest(
@@ -229,6 +239,9 @@ def _same_values(type_: PropertyType, column: pa.ChunkedArray, stored: pa.DataTy
     if pa.types.is_binary(given) and pa.types.is_large_binary(stored):
         return column.cast(stored)
     if isinstance(type_, VectorType) and pa.types.is_fixed_size_list(given) and given.list_size == type_.dim:
+        return _cast_or_none(column, stored) if pa.types.is_float32(given.value_type) else None
+    if isinstance(type_, VectorType) and (pa.types.is_list(given) or pa.types.is_large_list(given)):
+        # As Spark, Parquet and pandas have them. Lists of another length are told apart one by one.
         return _cast_or_none(column, stored) if pa.types.is_float32(given.value_type) else None
     return None
 

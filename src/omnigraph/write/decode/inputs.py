@@ -51,6 +51,15 @@ class InputOptions:
     dst: str | None = None
     columns: Mapping[str, str] | None = None
 
+    def __post_init__(self) -> None:
+        for name, given in (("type", self.type), ("src", self.src), ("dst", self.dst)):
+            if given is not None and not isinstance(given, str):
+                raise BadRequest(f"load: {name} is a text, not {type(given).__name__}")
+        if self.columns is not None and not isinstance(self.columns, Mapping):
+            raise BadRequest(
+                f"load: columns maps names of columns to properties, and is no {type(self.columns).__name__}"
+            )
+
 
 def open_input(data: Any, options: InputOptions, stack: ExitStack) -> Decode:
     """A function that decodes `data` from its start each time it is called. `stack` owns temporary files."""
@@ -61,7 +70,7 @@ def open_input(data: Any, options: InputOptions, stack: ExitStack) -> Decode:
         return _bytes([MemorySource(bytes(data))], options)
     if hasattr(data, "read"):
         return _bytes([stack.enter_context(rewindable(data))], options)
-    columns = _as_arrow(data)
+    columns = as_arrow(data)
     if columns is not None:
         return _arrow(columns, options)
     if isinstance(data, Mapping):
@@ -208,7 +217,8 @@ def read_csv(file: InputFile) -> Iterator[pa.RecordBatch]:
 # --- columns and rows in memory ----------------------------------------------------------------------------------
 
 
-def _as_arrow(data: Any) -> pa.Table | pa.RecordBatchReader | None:
+def as_arrow(data: Any) -> pa.Table | None:
+    """Columns of Arrow, pandas or Polars, or of anything else that speaks Arrow's stream; None for other data."""
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):

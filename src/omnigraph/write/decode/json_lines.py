@@ -100,7 +100,7 @@ class LineDecoder:
             return None
         first, reported = self._reader.next_record, self.violations
         numbered = _Lines(lines, np.arange(first, first + len(lines), dtype=np.int64))
-        self.violations = ViolationCollector()
+        self.violations = ViolationCollector(reported.kept_per_kind)
         try:
             decoded = list(self._decode_objects(numbered))
             reported.merge(self.violations)

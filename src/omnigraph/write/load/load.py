@@ -6,6 +6,7 @@ import logging
 import tempfile
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from omnigraph.ledger.branches.branches import create_branch, delete_branch
 from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.commit.intents import WriteIntent
 from omnigraph.ledger.commit.queue import EVERYTHING, Footprint
-from omnigraph.ledger.values import MAIN, BranchRef, GraphCommit, Snapshot, WriterKind
+from omnigraph.ledger.values import MAIN, BranchRef, GraphCommit, Snapshot, StreamBatch, WriterKind
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.write.decode.inputs import Decode, InputOptions, find_graph_type, open_input
 from omnigraph.write.load.appended import Appended
@@ -25,7 +26,7 @@ from omnigraph.write.load.load_append import AddingLoad
 from omnigraph.write.load.load_merge import MergingLoad
 from omnigraph.write.progress import ProgressCallback, ProgressReporter
 from omnigraph.write.results import LoadResult, PendingIndex, TableLoad
-from omnigraph.write.validate.collector import ViolationCollector
+from omnigraph.write.validate.collector import KEPT_PER_KIND, ViolationCollector
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -55,13 +56,16 @@ def load(
     actor: str | None = None,
     if_commit: str | None = None,
     progress: ProgressCallback | None = None,
+    batch: StreamBatch | None = None,
+    kept_violations: int = KEPT_PER_KIND,
 ) -> LoadResult:
     """Load `data` into a branch in process, as one commit.
 
     `data`: a path, directory or glob, several of them, an open file, bytes, Python rows, an Arrow table, a pandas or
     Polars frame. JSON records say their type themselves; rows of columns are of `type`, with `src` and `dst` naming the
     ends of edges and `columns` mapping other names to properties. `from_` makes the branch on the way; if the load
-    fails, the branch goes again.
+    fails, the branch goes again. A `batch` of a stream that the branch has already is not loaded again. A refusal
+    names the first `kept_violations` of each kind.
     """
     chosen = load_mode(mode)
     store.refuse_if_read_only("load")
@@ -76,11 +80,21 @@ def load(
             if appended.can_go_on(snapshot, session):
                 return appended.go_on(snapshot, session, counts, reporter)
             return prepare_load(
-                store, snapshot, session, decode, options, chosen, counts, reporter, directory, appended
+                store,
+                snapshot,
+                session,
+                decode,
+                options,
+                chosen,
+                counts,
+                reporter,
+                directory,
+                appended,
+                kept_violations,
             )
 
         footprint = EVERYTHING if is_small(data, settings().queued_load_bytes) else None
-        return commit_load(store, target, chosen, prepare, if_commit=if_commit, footprint=footprint)
+        return commit_load(store, target, chosen, prepare, if_commit=if_commit, footprint=footprint, batch=batch)
 
 
 PrepareLoad = Callable[[Snapshot, WriteSession, dict[str, int]], WriteIntent | None]
@@ -96,13 +110,21 @@ def commit_load(
     if_commit: str | None = None,
     footprint: Footprint | None = None,
     engine: str = "local",
+    batch: StreamBatch | None = None,
 ) -> LoadResult:
     """Run a load as one write, whichever engine prepares it; then the branch that was made for it stays."""
     counts: dict[str, int] = {}
+    skipped = False
 
     def prepared(snapshot: Snapshot, session: WriteSession) -> WriteIntent | None:
+        nonlocal skipped
         counts.clear()
-        return prepare(snapshot, session, counts)
+        if batch is None:
+            return prepare(snapshot, session, counts)
+        # Known without looking: the snapshot has just been made of this state.
+        skipped = store.manifest.read(snapshot.branch, snapshot.manifest_version).has_batch(batch)
+        intent = None if skipped else prepare(snapshot, session, counts)
+        return intent and replace(intent, batches=(batch,), about=str(batch))
 
     commit = run_write(
         store,
@@ -115,7 +137,7 @@ def commit_load(
         footprint=footprint,
     )
     target.keep()
-    return _load_result(store, target, mode, counts, commit, engine)
+    return replace(_load_result(store, target, mode, counts, commit, engine), batch=batch, skipped=skipped)
 
 
 def load_mode(mode: str) -> LoadMode:
@@ -170,9 +192,10 @@ def prepare_load(
     progress: ProgressReporter,
     directory: Path,
     appended: Appended,
+    kept_violations: int = KEPT_PER_KIND,
 ) -> WriteIntent | None:
     """Decode, check and stage one load on a snapshot; None when it changes nothing. Fills in rows per table."""
-    violations = ViolationCollector()
+    violations = ViolationCollector(kept_violations)
     catalog = store.catalog(snapshot.schema_digest)
     directory = Path(tempfile.mkdtemp(dir=directory))
     work: AddingLoad | MergingLoad
@@ -209,8 +232,9 @@ def overwritten_type(catalog: Catalog, options: InputOptions, seen: Collection[s
         return find_graph_type(catalog, options)
     if not seen:
         raise BadRequest(
-            "the input has no record and names no type, so there is nothing to overwrite; to empty a type, load no "
-            "rows and name it with type=… (--type on the command line)"
+            "the input has no record and names no type, so there is nothing to overwrite; to empty a type, load a "
+            "table without rows (a CSV file with nothing but its header, an empty frame) and name the type with type=… "
+            "(--type on the command line)"
         )
     return None
 

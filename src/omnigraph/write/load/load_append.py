@@ -22,13 +22,13 @@ from omnigraph.write.committed import CommittedRows
 from omnigraph.write.load.load_attempt import LoadAttempt
 from omnigraph.write.load.load_keys import KeyCollector
 from omnigraph.write.load.table_writer import TableWriter
+from omnigraph.write.rows.fill_vectors import check_and_fill
 from omnigraph.write.rows.overlay import fill_defaults
 from omnigraph.write.rows.row_ids import with_ids
 from omnigraph.write.rows.rows import Rows
 from omnigraph.write.stage_tables import storable
 from omnigraph.write.validate.collector import ViolationCollector
 from omnigraph.write.validate.graph_rules import check_change, check_duplicate_ids, check_existing_ids
-from omnigraph.write.validate.value_rules import check_values
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -61,7 +61,7 @@ class AddingLoad(LoadAttempt):
         if own_ids:
             self._own_ids.add(rows.table_key)
         rows = with_ids(type_, fill_defaults(type_, rows), self._violations)
-        check_values(type_, rows, self._violations)
+        rows = check_and_fill(type_, rows, self._vectors, self._violations)
         if rows.table_key not in self._keys:
             self._keys[rows.table_key] = KeyCollector(type_, self._directory)
         self._keys[rows.table_key].add(rows, with_ids=own_ids)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from omnigraph.embed.text_vectors import vectors_on_write
 from omnigraph.ledger.commit.attempts import WriteSession
 from omnigraph.ledger.values import Snapshot
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.write.committed import CommittedRows
+from omnigraph.write.rows.fill_vectors import VectorSource
 from omnigraph.write.validate.collector import ViolationCollector
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ class LoadAttempt:
         session: WriteSession,
         violations: ViolationCollector,
         directory: Path,
+        vectors: VectorSource | None = None,
     ) -> None:
         self._store = store
         self._snapshot = snapshot
@@ -33,6 +37,7 @@ class LoadAttempt:
         self._directory = directory
         self._catalog: Catalog = store.catalog(snapshot.schema_digest)
         self._committed = CommittedRows(store, snapshot)
+        self._vectors = vectors or partial(vectors_on_write, store.embedding)
 
     @property
     def reads(self) -> frozenset[str]:

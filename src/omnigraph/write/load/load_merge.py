@@ -26,6 +26,13 @@ from omnigraph.write.load.load_attempt import LoadAttempt
 from omnigraph.write.load.load_keys import KeyCollector
 from omnigraph.write.load.mapped_tables import MappedTables
 from omnigraph.write.load.rows_spool import RowsSpool
+from omnigraph.write.rows.fill_vectors import (
+    VectorSource,
+    check_partial,
+    rows_wanting,
+    with_stand_ins,
+    with_vectors,
+)
 from omnigraph.write.rows.overlay import changed_rows, collapse, only, overlay
 from omnigraph.write.rows.row_columns import empty_rows, working_schema
 from omnigraph.write.rows.row_ids import with_ids
@@ -35,7 +42,7 @@ from omnigraph.write.validate.collector import ViolationCollector
 from omnigraph.write.validate.duplicates import repeats
 from omnigraph.write.validate.graph_rules import check_change
 from omnigraph.write.validate.key_changes import TableChange, distinct, no_ids, one_array
-from omnigraph.write.validate.value_rules import check_missing, check_values
+from omnigraph.write.validate.value_rules import check_missing
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -60,8 +67,9 @@ class MergingLoad(LoadAttempt):
         session: WriteSession,
         violations: ViolationCollector,
         directory: Path,
+        vectors: VectorSource | None = None,
     ) -> None:
-        super().__init__(store, snapshot, session, violations, directory)
+        super().__init__(store, snapshot, session, violations, directory, vectors)
         self._spools: dict[str, RowsSpool] = {}
         self._ids: dict[str, MappedTables] = {}
         self._written: dict[str, Written] = {}
@@ -76,7 +84,7 @@ class MergingLoad(LoadAttempt):
         type_ = self._type(rows.table_key)
         if not matched_by_tuple(type_):
             rows = with_ids(type_, rows, self._violations)
-        check_values(type_, rows, self._violations, partial=True)
+        check_partial(type_, rows, self._vectors, self._violations)
         self.add_checked(rows)
 
     def add_checked(self, rows: Rows) -> None:
@@ -148,13 +156,29 @@ class MergingLoad(LoadAttempt):
         """Merge rows into the table; whether all of them are new."""
         existing = self._existing(type_, rows)
         merged, match = overlay(type_, existing, rows)
-        check_missing(type_, merged, rows.mentioned, self._violations)
+        merged = self._with_vectors(type_, merged, rows, match)
         changed = changed_rows(merged.table, existing, match)
         merged, match = only(merged, changed), match[changed]
         keys.add(merged)
         if not self._violations and merged.count:
             self._write(type_, merged, existing, match)
         return not existing.num_rows
+
+    def _with_vectors(self, type_: GraphType, merged: Rows, given: Rows, match: np.ndarray) -> Rows:
+        """Report what is missing; when nothing is, rows whose text or vector is given, or that are new, get theirs."""
+
+        def is_set(column: str) -> np.ndarray | None:
+            mask = given.mentioned.get(column)
+            return None if mask is None else mask.to_numpy(zero_copy_only=False) | (match < 0)
+
+        wanting = rows_wanting(type_, merged.table, is_set)
+        vectors = self._vectors() if wanting else None
+        if vectors is None:
+            check_missing(type_, merged, given.mentioned, self._violations)
+            return merged
+        standing_in = merged.with_table(with_stand_ins(type_, merged.table, wanting))
+        check_missing(type_, standing_in, given.mentioned, self._violations)
+        return merged if self._violations else merged.with_table(with_vectors(type_, merged.table, wanting, vectors))
 
     def _existing(self, type_: GraphType, rows: Rows) -> pa.Table:
         if not rows.count or not self._committed.count(type_.table_key):

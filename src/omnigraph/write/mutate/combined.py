@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 from ulid import ULID
 
 from omnigraph.config import settings
+from omnigraph.embed.text_vectors import vectors_on_write
 from omnigraph.errors import OmniGraphError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
@@ -158,12 +160,13 @@ def prepare_combined(
     catalog = store.catalog(snapshot.schema_digest)
     committed = CommittedRows(store, snapshot)
     carried = CarriedRows(committed, catalog)
+    vectors = partial(vectors_on_write, store.embedding)
     operations: list[CommitOperation] = []
     for rider in riders:
         rider.error, rider.changed = None, False
         try:
             query = compiled_mutation(store, rider.source, rider.name, snapshot.schema_digest)
-            staging, changes = run_mutation(catalog, carried, query, rider.params, rider.now)
+            staging, changes = run_mutation(catalog, carried, query, rider.params, rider.now, vectors)
         except Exception as error:  # whatever it is, it is this one's alone
             rider.error = error
             continue

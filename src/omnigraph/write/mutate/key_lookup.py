@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from omnigraph.errors import BadRequest
 from omnigraph.query import ir
-from omnigraph.query.ir.walk import rebuild
+from omnigraph.query.ir.expression_parts import rebuild
 from omnigraph.query.predicates import conjuncts
 from omnigraph.schema.catalog import EdgeType, GraphType
 from omnigraph.schema.given_ids import IdForm, NoId

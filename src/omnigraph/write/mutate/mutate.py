@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from omnigraph.embed.text_vectors import vectors_on_write
 from omnigraph.errors import BadRequest, OmniGraphError
 from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.commit.intents import WriteIntent
@@ -26,6 +27,7 @@ from omnigraph.write.committed import CommittedRows
 from omnigraph.write.mutate.blob_uris import with_blob_bytes
 from omnigraph.write.mutate.pending import MutationStaging, PendingTable
 from omnigraph.write.results import MutationResult
+from omnigraph.write.rows.fill_vectors import VectorSource, Wanting, rows_wanting, with_stand_ins, with_vectors
 from omnigraph.write.stage_tables import stage_pending
 from omnigraph.write.statements import Statements
 from omnigraph.write.validate.collector import ViolationCollector
@@ -133,7 +135,8 @@ def prepare_mutation(
     if query.match is not None:
         # Whoever changes what the match read must not come between.
         committed.reads.update(key for key in query.reads if key in snapshot.tables)
-    staging, changes = run_mutation(catalog, committed, query, params, now, bindings)
+    vectors = partial(vectors_on_write, store.embedding)
+    staging, changes = run_mutation(catalog, committed, query, params, now, vectors, bindings)
     outcome = Affected.by(staging, changes)
     if not changes:
         return None, outcome
@@ -149,17 +152,41 @@ def run_mutation(
     query: ir.MutationQuery,
     params: Mapping[str, Any],
     now: datetime.datetime,
+    vectors: VectorSource,
     bindings: Bindings = ONE,
 ) -> tuple[MutationStaging, dict[str, PendingTable]]:
-    """Run the statements of one mutation and validate what they did, which is what comes back; nothing is staged."""
+    """Run the statements of one mutation and validate what they did, which is what comes back; nothing is staged.
+
+    Rows whose text is set, and not its vector, get it from `vectors` when nothing is wrong with them.
+    """
     bound = with_blob_bytes(bind_parameters(query.parameters, params), query.parameters)
     staging = MutationStaging(catalog, committed)
     violations = ViolationCollector()
     Statements(staging, bindings, bound, now, violations).run(query.statements)
     changes = staging.changes()
+    wanting = {key: found for key, pending in changes.items() if (found := _wanting(staging, key, pending))}
+    source = vectors() if wanting else None
+    if source is None:
+        _validate(staging, changes, violations)
+        violations.raise_if_any(f"mutation `{query.name}`")
+        return staging, changes
+    real = {key: changes[key].rows for key in wanting}
+    for key in wanting:
+        changes[key].rows = with_stand_ins(staging.type(key), real[key], wanting[key])
     _validate(staging, changes, violations)
     violations.raise_if_any(f"mutation `{query.name}`")
+    for key in wanting:
+        type_ = staging.type(key)
+        changes[key].rows = with_vectors(type_, real[key], wanting[key], source)
+        changes[key].touched |= {type_.by_name[name].column for name in wanting[key]}
     return staging, changes
+
+
+def _wanting(staging: MutationStaging, table_key: str, pending: PendingTable) -> Wanting:
+    """The rows that want a vector, among those that are new or whose text or vector differs from what is committed."""
+    return rows_wanting(
+        staging.type(table_key), pending.rows, lambda column: staging.differs(table_key, pending.rows, column)
+    )
 
 
 def _validate(staging: MutationStaging, changes: Mapping[str, PendingTable], violations: ViolationCollector) -> None:

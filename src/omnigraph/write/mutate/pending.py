@@ -231,6 +231,15 @@ class MutationStaging:
         found: list[str] = ids.to_pylist()
         return found
 
+    def differs(self, table_key: str, rows: pa.Table, column: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which of the rows are new, or have another value in this column than the committed row."""
+        before = self._before.get(table_key)
+        if before is None:
+            return np.ones(rows.num_rows, bool)
+        found = pc.index_in(one_array(rows["id"]), value_set=one_array(before["id"]))
+        match = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return changed_rows(rows.select([column]), before.select([column]), match)
+
     def _note_origins(self, rows: Rows) -> None:
         if rows.records is None:
             return

@@ -123,7 +123,7 @@ def check_endpoints(
         return
 
     def one_end(end: str) -> ViolationCollector:
-        own = ViolationCollector()
+        own = ViolationCollector(violations.kept_per_kind)
         check_end(type_, end, table, change, committed, own)
         return own
 
@@ -165,6 +165,8 @@ def missing_nodes(
 ) -> pa.Array:
     """Of these node ids the ones that do not exist after the write, each once."""
     nodes = change.get(table_key)
+    if nodes is None and committed.count(table_key):
+        return committed.unknown_ids(table_key, ids)
     missing = _not_among(ids, nodes.ids) if nodes is not None and nodes.keys.num_rows else distinct(ids)
     if not len(missing) or (nodes is not None and nodes.replaces_all) or not committed.count(table_key):
         return missing

@@ -87,6 +87,9 @@ class Committed(Protocol):
     def rows_with(self, table_key: str, column: str, values: pa.Array, columns: Sequence[str]) -> pa.Table:
         """The rows whose `column` is one of `values`."""
 
+    def unknown_ids(self, table_key: str, ids: pa.ChunkedArray | pa.Array) -> pa.Array:
+        """Of these ids those that no row has, each once."""
+
     def scan(self, table_key: str, columns: Sequence[str]) -> Iterator[pa.Table]:
         """All rows, in pieces."""
 

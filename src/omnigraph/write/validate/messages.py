@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from omnigraph.diagnostics import did_you_mean
-from omnigraph.schema.catalog import Cardinality, Range
+from omnigraph.schema.catalog import Cardinality, Property, Range
 from omnigraph.schema.types import PropertyType
 
 SHOWN_CHARACTERS = 60
@@ -53,6 +53,17 @@ def wrong_type(name: str, expected: PropertyType | str, value: Any, why: str | N
 def missing_value(name: str) -> str:
     """Null or nothing where a value is required."""
     return f"`{name}` is required and has no value"
+
+
+def missing_property(property_: Property) -> str:
+    """The same for a property. One that is embedded may be left out where there is a provider."""
+    text = missing_value(property_.name)
+    if property_.embed is None:
+        return text
+    return (
+        f"{text}: give it, or give `{property_.embed.source}` and name an embedding provider "
+        "(OMNIGRAPH_EMBEDDING_PROVIDER)"
+    )
 
 
 def missing_key(name: str) -> str:

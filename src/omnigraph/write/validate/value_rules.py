@@ -79,14 +79,14 @@ def check_missing(
         empty = _where(pc.is_null(rows.table[property_.column]))
         empty = empty[~named[empty]]
 
-        def describe(row: int, name: str = property_.name) -> Violation:
+        def describe(row: int, property_: Property = property_) -> Violation:
             place = rows.place(row)
             return Violation(
                 Kind.MISSING_VALUE.value,
                 type_.table_key,
-                messages.missing_value(name),
+                messages.missing_property(property_),
                 row_id=rows.table["id"][row].as_py(),
-                property=name,
+                property=property_.name,
                 source=place.source,
                 record=place.record,
             )
@@ -115,7 +115,8 @@ def find_in_property(property_: Property, column: pa.ChunkedArray, *, key: bool 
     if column.null_count and key:
         yield Finding(Kind.MISSING_KEY, name, _where(pc.is_null(column)), lambda row: messages.missing_key(name))
     elif column.null_count and not property_.nullable:
-        yield Finding(Kind.MISSING_VALUE, name, _where(pc.is_null(column)), lambda row: messages.missing_value(name))
+        missing = _where(pc.is_null(column))
+        yield Finding(Kind.MISSING_VALUE, name, missing, lambda row: messages.missing_property(property_))
     match property_.type:
         case EnumType(values=allowed):
             yield from find_outside_enum(name, column, allowed)

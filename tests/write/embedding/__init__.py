@@ -1,0 +1,1 @@
+"""Tests of stored texts and their vectors."""
