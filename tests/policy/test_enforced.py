@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import json
 import pickle
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from omnigraph.cli.main import main
 from omnigraph.errors import OmniGraphError, PolicyDenied
 from omnigraph.policy.actions import Action
 from omnigraph.policy.decide_access import Decision, Policy, read_policy
-from tests.policy.world import ADA, GRANTS, HEADS, NO_CHANGE, READ, Grant, fresh, make, operations
+from tests.policy.world import ADA, GRANTS, HEADS, NO_CHANGE, READ, SCHEMA, Grant, fresh, make, operations
 
 NOT_ASKED = {
     "under": "gives another handle, and calls on that are asked",
@@ -131,34 +133,66 @@ def test_an_empty_policy_allows_nothing() -> None:
     assert not any(policy.decide("anybody", action, branch="x", target="x").allowed for action in Action)
 
 
-COMMANDS: list[tuple[list[str], list[tuple[str, str | None]]]] = [
-    (["query", "-e", READ], [("read", "main")]),
-    (["snapshot"], [("read", "main")]),
-    (["branch", "list"], [("read", "main")]),
-    (["commit", "list"], [("read", "main")]),
-    (["changes"], [("read", "main")]),
-    (["schema", "show"], [("read", "main")]),
-    (["mutate", "-e", NO_CHANGE], [("change", "main")]),
-    (["branch", "merge", "same"], [("branch_merge", "main")]),
-    (["export", "--to", "-"], [("export", "main")]),
-    (["verify"], [("admin", None)]),
-    (["optimize"], [("admin", None)]),
+BRANCH = "BRANCH"
+"""Stands for the branch in a command, and for the place that a need is about."""
+
+COMMANDS: list[tuple[str, tuple[str, str | None]]] = [
+    (f"query -e '{READ}' --branch BRANCH", ("read", BRANCH)),
+    ("snapshot --branch BRANCH", ("read", BRANCH)),
+    ("blob get Person ada slug --branch BRANCH", ("read", BRANCH)),
+    ("commit list --branch BRANCH", ("read", BRANCH)),
+    ("commit show BRANCH", ("read", BRANCH)),
+    ("commit changes BRANCH", ("read", BRANCH)),
+    ("commit recoveries", ("read", "main")),
+    ("branch diff BRANCH BRANCH", ("read", BRANCH)),
+    ("changes --branch BRANCH", ("read", BRANCH)),
+    ("schema show --branch BRANCH", ("read", BRANCH)),
+    ("schema plan --schema SCHEMA --branch BRANCH", ("read", BRANCH)),
+    ("schema diagram", ("read", "main")),
+    ("tag list", ("read", "main")),
+    ("embed --dry-run --branch BRANCH", ("read", BRANCH)),
+    ("export --to - --branch BRANCH", ("export", BRANCH)),
+    (f"mutate -e '{NO_CHANGE}' --branch BRANCH", ("change", BRANCH)),
+    ("load --data DATA --mode merge --branch BRANCH", ("change", BRANCH)),
+    ("embed --branch BRANCH", ("change", BRANCH)),
+    ("revert BRANCH --branch BRANCH --dry-run", ("change", BRANCH)),
+    ("restore BRANCH --branch BRANCH --dry-run", ("change", BRANCH)),
+    ("cherry-pick BRANCH --into BRANCH --dry-run", ("change", BRANCH)),
+    ("schema apply --yes --schema SCHEMA --branch BRANCH", ("schema_apply", BRANCH)),  # unasked: a preview is a read
+    ("branch create FRESH --from BRANCH", ("branch_create", "elsewhere")),
+    ("branch delete nothing-like-it --yes", ("branch_delete", "elsewhere")),
+    ("branch merge same --into BRANCH", ("branch_merge", BRANCH)),
+    ("optimize --branch BRANCH", ("admin", None)),
+    ("index --branch BRANCH", ("admin", None)),
+    ("cleanup --keep 10", ("admin", None)),
+    ("repair", ("admin", None)),
+    ("verify", ("admin", None)),
+    ("tag create FRESH BRANCH", ("admin", None)),
+    ("tag delete nothing-like-it", ("admin", None)),
 ]
 
 
-def test_commands_obey_too(world: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    some = [Grant("read", "any"), Grant("change", "any"), Grant("branch_merge", "protected"), Grant("admin")]
-    some += [Grant("export", "unprotected"), Grant("read", "unprotected")]
-    for words, needs in COMMANDS:
-        for grant in some:
-            argv = [*words, "--store", world[0], "--policy", str(world[1] / "policy.yaml"), "--as", grant.actor]
-            code = main(argv)
-            told = capsys.readouterr().err
-            if words == ["branch", "list"] and grant == Grant("read", "unprotected"):
-                assert code == 0  # it lists what may be read
-                continue
-            allowed = all(grant.covers(action, branch) for action, branch in needs)
-            assert (code == 0, "may not" in told) == (allowed, not allowed), (argv, told)
+def test_commands_obey_too(tmp_path: Path, world: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "schema.pg").write_text(SCHEMA)
+    (tmp_path / "data.jsonl").write_text("")
+    files = {"SCHEMA": str(tmp_path / "schema.pg"), "DATA": str(tmp_path / "data.jsonl")}
+    told_by = ["--store", world[0], "--policy", str(world[1] / "policy.yaml"), "--as"]
+    wrong = []
+    for command, (action, place) in COMMANDS:
+        # The grants of its own action, whatever their scope, and two of others.
+        others = [grant for grant in (Grant("read", "any"), Grant("admin")) if grant.action != action]
+        for branch in ("main", "work") if BRANCH in command else ("main",):
+            for grant in [*(grant for grant in GRANTS if grant.action == action), *others]:
+                names = {**files, BRANCH: branch, "FRESH": fresh()}
+                code = main([*(names.get(word, word) for word in shlex.split(command)), *told_by, grant.actor])
+                told = capsys.readouterr().err
+                allowed = grant.covers(action, branch if place == BRANCH else place)
+                if code == 2 or ("may not" in told) == allowed:
+                    wrong.append((command, branch, grant.actor, code, told))
+    assert wrong == []
+    assert main(["branch", "list", "--json", *told_by, Grant("read", "unprotected").actor]) == 0
+    listed = {branch["name"] for branch in json.loads(capsys.readouterr().out)["branches"]}
+    assert {"work", "same"} <= listed - {"main"} == listed  # what may be read
 
 
 def test_a_copy_needs_the_right_to_administer(tmp_path: Path, world: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -113,6 +113,7 @@ def operations(tmp: Path) -> list[Operation]:
         Operation("log", read, lambda g, b, a: g.log(b, actor=a)),
         Operation("diff", read, lambda g, b, a: list(g.diff(b, b, actor=a))),
         Operation("changes", read, lambda g, b, a: g.changes(b, actor=a)),
+        Operation("follow", read, lambda g, b, a: list(g.follow(b, timeout=0.0, actor=a))),
         Operation("commit", read, lambda g, b, a: g.commit(HEADS[b], actor=a)),
         Operation("commit_changes", read, lambda g, b, a: list(g.commit_changes(HEADS[b], actor=a))),
         Operation("refresh", (("read", "main"),), lambda g, b, a: g.refresh(actor=a)),
@@ -124,6 +125,14 @@ def operations(tmp: Path) -> list[Operation]:
         Operation("export_lines", (("export", "branch"),), lambda g, b, a: list(g.export_lines(branch=b, actor=a))),
         Operation("mutate", (("change", "branch"),), lambda g, b, a: g.mutate(NO_CHANGE, branch=b, actor=a)),
         Operation("load", (("change", "branch"),), lambda g, b, a: g.load([ADA], mode="merge", branch=b, actor=a)),
+        Operation(
+            "load_stream",
+            (("change", "branch"),),
+            # The frame of no session comes past the policy and no further.
+            lambda g, b, a: g.load_stream(None, checkpoint=tmp, branch=b, actor=a),
+        ),
+        Operation("embed", (("change", "branch"),), lambda g, b, a: g.embed(branch=b, actor=a)),
+        Operation("embed as a preview", read, lambda g, b, a: g.embed(branch=b, dry_run=True, actor=a)),
         Operation("revert", (("change", "branch"),), lambda g, b, a: g.revert(b, branch=b, dry_run=True, actor=a)),
         Operation("restore", (("change", "branch"),), lambda g, b, a: g.restore(b, branch=b, dry_run=True, actor=a)),
         Operation(
@@ -145,6 +154,12 @@ def operations(tmp: Path) -> list[Operation]:
         Operation("branch_delete", (("branch_delete", "branch"),), delete_a_branch),
         Operation("merge", (("branch_merge", "branch"),), lambda g, b, a: g.merge(OTHER[b], b, actor=a)),
         Operation("apply_schema", (("schema_apply", "main"),), lambda g, b, a: g.apply_schema(SCHEMA, actor=a), True),
+        Operation(
+            "apply_schema on a branch",
+            (("schema_apply", "branch"),),
+            lambda g, b, a: g.apply_schema(SCHEMA, branch=b, actor=a),
+        ),
+        Operation("plan_schema of a branch", read, lambda g, b, a: g.plan_schema(SCHEMA, branch=b, actor=a)),
         Operation("optimize", admin, lambda g, b, a: g.optimize(b, actor=a)),
         Operation("ensure_indices", admin, lambda g, b, a: g.ensure_indices(b, actor=a)),
         Operation("repair", admin, lambda g, b, a: g.repair(actor=a)),

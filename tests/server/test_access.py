@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hmac
+import json
 import logging
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -20,6 +24,7 @@ from tests.policy import world
 from tests.server.graphs import ALL_PEOPLE, POLICY, TOKENS, make
 from tests.server.running import Running, serving
 
+ROOT = Path(__file__).resolve().parents[2]
 ADA, BOB, EVE = (TOKENS[name] for name in ("act-ada", "act-bob", "act-eve"))
 INSERT = "query m($s: String) { insert Person { slug: $s } }"
 
@@ -117,6 +122,21 @@ def test_tokens_without_a_policy_allow_reading_only(tmp_path: Path) -> None:
         assert status(running, EVE, "GET", "/graphs") == 403
 
 
+NO_ONE_ACTION = {
+    ("GET", "/healthz"),  # for everybody
+    ("GET", "/readyz"),
+    ("GET", "/metrics"),  # for whoever has a token
+    ("GET", "/branches"),  # lists what may be read
+    ("POST", "/queries/*"),  # two gates; a test of its own
+}
+
+
+def _template(path: str) -> str:
+    """A path with a star for each of its parts that stands for something."""
+    plain = path.partition("?")[0].replace("nothing-like-it", "{name}")
+    return re.sub(r"\{[^}]*\}", "*", plain)
+
+
 def test_one_matrix_for_the_server_too(tmp_path: Path) -> None:
     """The same actors as for Python and the command line, over HTTP."""
     uri = world.make(tmp_path)
@@ -137,9 +157,39 @@ def test_one_matrix_for_the_server_too(tmp_path: Path) -> None:
         ("POST", "/branches", lambda b: {"name": world.fresh(), "from": b}, ("branch_create", "elsewhere")),
         ("DELETE", "/branches/nothing-like-it", None, ("branch_delete", "elsewhere")),
         ("POST", "/schema/apply", lambda b: {"schema_source": world.SCHEMA}, ("schema_apply", "main")),
+        ("POST", "/schema/apply", lambda b: {"schema_source": "x", "branch": b}, ("schema_apply", "branch")),
+        ("POST", "/schema/plan", lambda b: {"schema_source": world.SCHEMA, "branch": b}, ("read", "branch")),
+        ("POST", "/embed", lambda b: {"branch": b}, ("change", "branch")),
+        ("POST", "/embed", lambda b: {"branch": b, "dry_run": True}, ("read", "branch")),
+        ("POST", "/revert", lambda b: {"commit": b, "branch": b, "dry_run": True}, ("change", "branch")),
+        ("POST", "/restore", lambda b: {"to": b, "branch": b, "dry_run": True}, ("change", "branch")),
+        ("POST", "/cherry-pick", lambda b: {"commit": b, "into": b, "dry_run": True}, ("change", "branch")),
+        ("GET", "/tags", None, ("read", "main")),
+        ("GET", "/recoveries", None, ("read", "main")),
+        ("POST", "/tags", lambda b: {"name": world.fresh("tag"), "target": b}, ("admin", None)),
+        ("DELETE", "/tags/nothing-like-it", None, ("admin", None)),
+        ("POST", "/optimize", lambda b: {"branch": b}, ("admin", None)),
+        ("POST", "/ensure-indices", lambda b: {"branch": b}, ("admin", None)),
+        ("POST", "/cleanup", lambda b: {"keep_versions": 10}, ("admin", None)),
+        ("POST", "/verify", lambda b: {}, ("admin", None)),
         ("POST", "/reload", None, ("admin", None)),
         ("GET", "/graphs", None, ("graph_list", None)),
+        ("GET", "/entity?type=Person&id=ada&branch={b}", None, ("read", "branch")),
+        ("GET", "/blob?type=Person&id=ada&property=slug&branch={b}", None, ("read", "branch")),
+        ("HEAD", "/blob?type=Person&id=ada&property=slug&branch={b}", None, ("read", "branch")),
+        ("GET", "/commits/{b}", None, ("read", "branch")),
+        ("GET", "/commits/{b}/changes", None, ("read", "branch")),
+        ("GET", "/queries", None, ("read", "main")),
+        ("POST", "/read", lambda b: {"query_source": world.READ, "branch": b}, ("read", "branch")),
+        ("POST", "/change", lambda b: {"query_source": world.NO_CHANGE, "branch": b}, ("change", "branch")),
+        ("POST", "/ingest", lambda b: {"data": "", "mode": "merge", "branch": b}, ("change", "branch")),
     ]
+    described = json.loads((ROOT / "docs" / "openapi.json").read_text())["paths"]
+    asked = {(method, _template(path)) for method, path, _, _ in operations}
+    for path, methods in described.items():
+        for method in methods:
+            short = path.removeprefix("/graphs/{graph_id}") or path
+            assert (method.upper(), _template(short)) in asked | NO_ONE_ACTION, "a route that the matrix leaves out"
     wrong = []
     with (
         serving(GraphSettings("default", uri, str(tmp_path / "policy.yaml")), tokens=tokens) as running,
@@ -179,6 +229,24 @@ def test_admission_counts_what_one_actor_has_under_way(tmp_path: Path) -> None:
             assert (big.status_code, "bytes" in big.json()["error"]) == (429, True)
         held.pop().release()
         assert not admission._under_way
+
+
+def test_the_time_of_a_wrong_token_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is sent, as much is compared: hashes of one length, all of them, by a comparison that does not stop."""
+    known = hashed(TOKENS)
+    compared: list[tuple[int, int]] = []
+
+    def compare(one: bytes, other: bytes) -> bool:
+        compared.append((len(one), len(other)))
+        return hmac.compare_digest(one, other)
+
+    monkeypatch.setattr("omnigraph.server.bearer_tokens.hmac", SimpleNamespace(compare_digest=compare))
+    seen = []
+    for token in (ADA, EVE, ADA[:-1], ADA[:1], ADA + "x", "", "x" * 10_000, "é"):
+        compared.clear()
+        assert known.actor(token) == {ADA: "act-ada", EVE: "act-eve"}.get(token)
+        seen.append(list(compared))
+    assert seen == [[(32, 32)] * len(TOKENS)] * len(seen)
 
 
 def test_no_token_is_told_or_kept(server: Running, caplog: pytest.LogCaptureFixture) -> None:

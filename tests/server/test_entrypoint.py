@@ -16,8 +16,10 @@ ROOT = Path(__file__).resolve().parents[2]
     [
         ({}, 2, "set OMNIGRAPH_TARGET_URI"),
         ({"OMNIGRAPH_TARGET_URI": "a"}, 0, "started with: --workers 2"),
-        ({"OMNIGRAPH_CLUSTER": "b"}, 2, "serves no clusters"),
-        ({"OMNIGRAPH_TARGET_URI": "a", "OMNIGRAPH_CLUSTER": "b"}, 2, "serves no clusters"),
+        ({"OMNIGRAPH_CLUSTER": "b"}, 0, "started with: --workers 2"),
+        ({"OMNIGRAPH_TARGET_URI": "a", "OMNIGRAPH_CLUSTER": "b"}, 2, "unset one of the two"),
+        ({"OMNIGRAPH_CLUSTER": "b", "OMNIGRAPH_POLICY": "p"}, 2, "unset OMNIGRAPH_POLICY"),
+        ({"OMNIGRAPH_CLUSTER": "b", "OMNIGRAPH_QUERIES": "q"}, 2, "unset OMNIGRAPH_QUERIES"),
     ],
 )
 def test_the_entrypoint(tmp_path: Path, env: dict[str, str], code: int, told: str) -> None:
@@ -33,14 +35,19 @@ def test_the_entrypoint(tmp_path: Path, env: dict[str, str], code: int, told: st
     assert (done.returncode, told in done.stdout + done.stderr) == (code, True)
 
 
-def test_what_it_starts_is_the_server() -> None:
+@pytest.mark.parametrize(
+    ("variable", "told"),
+    [("OMNIGRAPH_TARGET_URI", "no tokens are set"), ("OMNIGRAPH_CLUSTER", "run `omnigraph cluster apply`")],
+)
+def test_what_it_starts_is_the_server(tmp_path: Path, variable: str, told: str) -> None:
     done = subprocess.run(
         ["sh", str(ROOT / "deploy" / "entrypoint.sh")],
-        env={"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "OMNIGRAPH_TARGET_URI": "nowhere"},
+        env={"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", variable: "nowhere"},
+        cwd=tmp_path,
         capture_output=True,
         text=True,
     )
-    assert (done.returncode, "no tokens are set" in done.stderr) == (1, True)
+    assert (done.returncode, told in done.stderr) == (1, True), done.stderr
 
 
 def test_the_container_file_uses_it() -> None:

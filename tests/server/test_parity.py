@@ -122,8 +122,51 @@ def test_the_same_calls_give_the_same_values(g: Any, tmp_path: Path) -> None:
     assert g.plan_schema(wider).to_json()["steps"][0]["kind"] == "add_type"
     applied = g.apply_schema(wider)
     assert (applied.to_json()["applied"], applied.commit) == (True, g.head())
+    g.branch_create("wide")
+    widest = wider + "node River { name: String @key }\n"
+    assert g.plan_schema(widest, branch="wide").to_json()["steps"][0]["kind"] == "add_type"
+    assert g.apply_schema(widest, branch="wide").commit == g.head("wide")
+    assert (g.schema_source(), g.schema_source("wide")) == (wider, widest)
     assert g.export(tmp_path / "out.jsonl").rows == len(list(g.export_lines()))
     assert g.snapshot().to_json()["graph_commit_id"] == g.head().graph_commit_id
+
+
+def test_undo_tags_and_maintenance_are_the_same(g: Any) -> None:
+    first = g.head()
+    g.mutate(SET_AGE, a=21)
+    g.branch_create("side")
+    second = g.mutate(SET_AGE, a=22).commit
+    picked = g.cherry_pick(second.graph_commit_id, into="side", dry_run=True)
+    assert (picked.outcome.value, picked.dry_run, [c.id for c in picked.changes]) == ("done", True, ["bob"])
+    done = g.cherry_pick(second.graph_commit_id, into="side")
+    assert (done.operation, done.branch, done.commit) == ("cherry_pick", "side", g.head("side"))
+    with pytest.raises(errors.MergeConflicts):
+        g.revert(g.log()[1].graph_commit_id)
+    assert g.revert(g.log()[1].graph_commit_id, dry_run=True).conflicts[0].row_id == "bob"
+    answered = g.revert(g.log()[1].graph_commit_id, resolutions={("node:Person", "bob"): {"age": 5}})
+    assert (answered.tables[0].updates, g.query(ALL_PEOPLE).rows()[1]["p.age"]) == (1, 5)
+    tag = g.tags.create("start", first.graph_commit_id)
+    assert ([tag], tag.graph_commit_id) == (g.tags.list(), first.graph_commit_id)
+    with pytest.raises(errors.Conflict):
+        g.tags.create("start")
+    restored = g.restore("start")
+    assert (restored.operation, restored.commit) == ("restore", g.head())
+    assert g.query(ALL_PEOPLE).rows()[1]["p.age"] == 20
+    assert g.restore(first.created, branch="side").commit == g.head("side")
+    g.tags.delete("start")
+    with pytest.raises(errors.NotFound):
+        g.tags.delete("start")
+    assert g.tags.list() == []
+    assert g.optimize(tables=["node:Person"]).branch == "main"
+    assert g.ensure_indices("side").branch == "side"
+    preview = g.cleanup(keep_versions=3)
+    assert (preview.preview, preview.commits_kept > 0) == (True, True)
+    with pytest.raises(errors.BadRequest):
+        g.cleanup(keep_versions=1, older_than="never", confirm=True)
+    assert not g.cleanup(keep_versions=5, older_than="30d", confirm=True).failed
+    report = g.verify(deep=True)
+    assert (report.ok, report.branches, report.files.checked > 0) == (True, 2, True)
+    assert g.recoveries() == []
 
 
 def test_the_same_mistakes_are_the_same_errors(g: Any) -> None:
@@ -163,6 +206,11 @@ READS = [
     ["schema", "show"],
     ["schema", "diagram"],
     ["export", "--to", "-"],
+    ["tag", "list"],
+    ["verify"],
+    ["cleanup"],
+    ["restore", "main", "--dry-run"],
+    ["commit", "recoveries"],
 ]
 
 
@@ -182,7 +230,7 @@ def test_the_document_of_a_query_is_the_response_of_the_server(uri: str, server:
 
 
 def test_what_goes_through_no_server_says_so(server: Running, tmp_path: Path, capsys: Any) -> None:
-    for words in (["optimize"], ["verify"], ["query", "-e", ALL_PEOPLE, "--explain"]):
+    for words in (["repair"], ["relocate"], ["query", "-e", ALL_PEOPLE, "--explain"]):
         assert main([*words, "--server", server.url]) == 1
         assert "not through a server" in capsys.readouterr().err
     assert main(["snapshot", "--server", server.url, "--as", "act-ada"]) == 1
@@ -217,11 +265,24 @@ def test_the_async_twin(server: Running) -> None:
     assert asyncio.run(script()) == 3
 
 
+def test_a_load_that_is_sent_again_is_skipped(server: Running) -> None:
+    with og.connect(server.url) as graph:
+        graph.branch_create("twice")
+        rows = [{"type": "Person", "data": {"slug": "tim"}}]
+        sent = [graph.load(rows, mode="append", branch="twice", batch=("queue/1", 7)) for _ in range(2)]
+        assert [found.skipped for found in sent] == [False, True]
+        assert str(sent[1].batch) == "batch 7 of stream queue/1"
+        with pytest.raises(errors.BadRequest, match="go together"):
+            graph._transport.send("/load/ndjson", [b""], {"mode": "append", "stream": "s"}, {})
+        graph.branch_delete("twice")
+
+
 def test_following_changes(server: Running) -> None:
     with og.connect(server.url) as graph:
         feed = graph.follow(since="beginning")
         first = next(feed)
-        assert first.commit.kind.value == "Init"
+        assert [block.commit.kind.value for block in first] == ["Init"]
+        assert [len(page) for page in (next(feed), next(graph.follow(since=first.cursor)))] == [1, 1]
         feed.close()
 
 
@@ -248,6 +309,7 @@ def test_profiles_and_tokens(
     shown = capsys.readouterr().out
     assert "servers.work.token" in shown
     assert "sesame" not in shown
+    _precedence(uri, monkeypatch, capsys)
     kept.chmod(0o644)
     assert main(["snapshot", "--server", "work"]) == 1
     assert "can be read by others" in capsys.readouterr().err
@@ -260,6 +322,45 @@ def test_profiles_and_tokens(
     assert main(["snapshot", "--profile", "nowhere"]) == 1
     assert main(["snapshot", "--server", "wrok"]) == 1
     assert "did you mean `work`" in capsys.readouterr().err
+
+
+def _precedence(uri: str, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """A flag, then the environment, the profile, the file, the default; and commands go by what is shown."""
+    words = ["--store", uri, "--as", "act-profile", "--output", "csv"]
+    assert main(["profile", "set", "local", *words]) == 0
+    file = Path.home() / ".omnigraph" / "config.yaml"
+    file.write_text(file.read_text() + "actor: act-file\noutput: kv\n")
+
+    def shown(*flags: str) -> dict[str, tuple[str, str]]:
+        capsys.readouterr()
+        assert main(["config", "show", "--json", *flags]) == 0
+        return {one["name"]: (one["value"], one["from"]) for one in json.loads(capsys.readouterr().out)["values"]}
+
+    assert shown()["actor"] == ("act-file", str(file))
+    assert shown()["server"] == ("work", "profile here")
+    assert shown()["output"] == ("kv", str(file))
+    assert shown()["policy"] == (None, "default")
+    assert shown("--profile", "local")["actor"] == ("act-profile", "profile local")
+    assert shown("--profile", "local")["output"] == ("csv", "profile local")
+    monkeypatch.setenv("OMNIGRAPH_ACTOR", "act-env")
+    monkeypatch.setenv("OMNIGRAPH_OUTPUT", "jsonl")
+    assert shown("--profile", "local")["actor"] == ("act-env", "OMNIGRAPH_ACTOR")
+    assert shown("--profile", "local")["output"] == ("jsonl", "OMNIGRAPH_OUTPUT")
+    assert shown("--profile", "local", "--as", "act-flag")["actor"] == ("act-flag", "--as")
+    monkeypatch.delenv("OMNIGRAPH_ACTOR")
+    monkeypatch.delenv("OMNIGRAPH_OUTPUT")
+    counts = ["query", "-e", "query q() { match { $p: Person } return { count($p) as n } }", "--profile", "local"]
+    assert main(counts) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "n"  # rows as CSV
+    assert main([*counts, "--format", "jsonl"]) == 0
+    assert capsys.readouterr().out.startswith('{"n":')
+    file.write_text(file.read_text() + "tokens: {}\n")
+    assert main(["config", "show"]) == 1
+    assert "unknown key `tokens`" in capsys.readouterr().err
+    file.write_text(file.read_text().replace("tokens: {}\n", "").replace("output: kv", "output: wild"))
+    assert main(["config", "show"]) == 1
+    assert "output is one of" in capsys.readouterr().err
+    file.write_text(file.read_text().replace("output: wild\n", ""))
 
 
 def test_the_queries_command(uri: str, server: Running, capsys: Any) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.server.launch import main, read_arguments
-from tests.server.graphs import ALL_PEOPLE, POLICY, TOKENS, make
+from tests.server.graphs import ALL_PEOPLE, POLICY, SECRET, TOKENS, make
 from tests.server.running import process, until
 
 INSERT = "query m($s: String) { insert Person { slug: $s } }"
@@ -112,7 +112,10 @@ def test_what_was_acknowledged_outlives_a_kill(tmp_path: Path) -> None:
         running.process.kill()
         for writer in writers:
             writer.join()
-    with process(uri, "--unauthenticated", folder=tmp_path) as again, httpx.Client(base_url=again.url) as http:
+    with (
+        process(uri, "--unauthenticated", folder=tmp_path) as again,
+        httpx.Client(base_url=again.url, timeout=60) as http,
+    ):
         rows = http.post("/query", json={"query": ALL_PEOPLE}).json()["rows"]
         there = {row["p.slug"] for row in rows}
         assert set(acknowledged) <= there
@@ -121,13 +124,26 @@ def test_what_was_acknowledged_outlives_a_kill(tmp_path: Path) -> None:
 
 def test_a_worker_that_dies_does_not_disturb_the_others(tmp_path: Path) -> None:
     uri = make(tmp_path)
-    with process(uri, "--unauthenticated", "--workers", 2, folder=tmp_path) as running:
+    queries = tmp_path / "queries"
+    with process(uri, "--unauthenticated", "--queries", queries, "--workers", 2, folder=tmp_path) as running:
         until(lambda: len(_workers(running.process.pid)) >= 2)
         workers = _workers(running.process.pid)
         # each connection stays with the worker that took it
         connections = [httpx.Client(base_url=running.url, timeout=60) for _ in range(12)]
         ask = {"query": ALL_PEOPLE}
         assert {http.post("/query", json=ask).status_code for http in connections} == {200}
+
+        def known(name: str) -> list[bool]:
+            return [http.post(f"/queries/{name}").status_code == 200 for http in connections]
+
+        (queries / "new.gq").write_text(SECRET.replace("secret", "fresh"))
+        assert connections[0].post("/reload").status_code == 200
+        assert all(known("fresh"))  # whichever worker was asked to reload, and whichever is asked now
+        (queries / "new.gq").write_text(SECRET.replace("secret", "fresher"))
+        running.process.send_signal(signal.SIGHUP)
+        until(lambda: all(known("fresher")))
+        assert not any(known("fresh"))
+        assert _workers(running.process.pid) == workers  # none was replaced for it
         os.kill(workers[0], signal.SIGKILL)
         answered = 0
         for http in connections:

@@ -53,7 +53,7 @@ def insert(slug: str) -> dict[str, Any]:
 def test_health_and_readiness(http: httpx.Client) -> None:
     assert http.get("/healthz").json() == {"status": "ok"}
     assert http.get("/readyz").json() == {"status": "ready"}
-    assert http.get("/graphs").json() == {"graphs": [{"id": "default", "status": "served"}]}
+    assert http.get("/graphs").json() == {"graphs": [{"id": "default", "status": "served"}], "revision": None}
 
 
 def test_query(http: httpx.Client) -> None:
@@ -211,8 +211,15 @@ def test_blobs(http: httpx.Client) -> None:
         assert part.headers["Content-Range"] == f"bytes {start}-{stop - 1}/{len(photo)}"
     beyond = http.get("/blob", params=place, headers={"Range": f"bytes={len(photo)}-"})
     assert (beyond.status_code, beyond.headers["Content-Range"]) == (416, f"bytes */{len(photo)}")
-    for wrong in ("bytes=-", "bytes=9-1", "lines=1-2", "bytes=1-2,3-4"):
-        assert http.get("/blob", params=place, headers={"Range": wrong}).status_code == 400
+    for other in ("bytes=-", "bytes=9-1", "lines=1-2", "bytes=1-2,3-4"):
+        answer = http.get("/blob", params=place, headers={"Range": other})
+        assert (answer.status_code, answer.content == photo) == (200, True)  # as HTTP says of ranges not served
+    for known in ("*", f"W/{tag}"):
+        assert http.get("/blob", params=place, headers={"If-None-Match": known}).status_code == 304
+        assert http.head("/blob", params=place, headers={"If-None-Match": known}).status_code == 304
+    for tag_of_the_begun, status in ((tag, 206), ('"older"', 200)):
+        resumed = http.get("/blob", params=place, headers={"Range": "bytes=5-", "If-Range": tag_of_the_begun})
+        assert resumed.status_code == status
     assert http.get("/blob", params={**place, "id": "ada"}).status_code == 404
     assert http.get("/blob", params={**place, "property": "age"}).status_code == 400
     post(http, "/mutate", insert("pim"))
@@ -250,6 +257,8 @@ def test_deprecated_twins(http: httpx.Client, old: str, new: str, body: Any) -> 
     assert response.headers["Deprecation"] == "true"
     assert response.headers["Link"] == f'</graphs/default/{new}>; rel="successor-version"'
     assert "Deprecation" not in http.post(f"/{new}", json={**body, "query": body.get("query_source")}).headers
+    refused = http.post(old, json={})
+    assert (refused.status_code, refused.headers["Deprecation"]) == (400, "true")
 
 
 @pytest.mark.parametrize(
@@ -358,6 +367,8 @@ def test_a_client_that_goes_cancels_its_query(server: Running) -> None:
 
 
 def test_metrics_count_by_route(http: httpx.Client) -> None:
+    query = "query q() { match { $a: Company } return { $a.slug } limit 1 }"
+    assert http.post("/graphs/default/query", json={"query": query}).status_code == 200
     text = http.get("/metrics").text
     assert 'omnigraph_requests_total{method="POST",route="/graphs/{graph_id}/query",status="200"}' in text
     assert "review/1" not in text

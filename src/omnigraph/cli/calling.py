@@ -31,7 +31,7 @@ from omnigraph.cli.options import (
     graph_uri,
 )
 from omnigraph.cli.show.output import Output
-from omnigraph.cli.user_config import RemoteTarget, read_user_config
+from omnigraph.cli.user_config import RemoteTarget, Shape, read_user_config
 from omnigraph.errors import BadRequest
 
 Command = Callable[..., None]
@@ -48,6 +48,8 @@ class Call:
     out: Output
     policy: Path | None = None
     server: RemoteTarget | None = None
+    shape: Shape = "table"
+    """How rows are written where no flag says it."""
 
     @property
     def uri(self) -> str:
@@ -173,12 +175,16 @@ def _call(chosen: dict[str, Any]) -> Call:
     target = config.target(named, chosen["server"], chosen["graph"], chosen["profile"])
     if isinstance(target, str):
         named = target
+    shape = config.shape(chosen["profile"])
     return Call(
         named=named,
         branch=chosen.get("branch", "main"),
-        actor=chosen["actor"] or (config.actor if not isinstance(target, RemoteTarget) else None),
+        actor=chosen["actor"]
+        if isinstance(target, RemoteTarget)
+        else config.acting(chosen["actor"], chosen["profile"]),
         server=target if isinstance(target, RemoteTarget) else None,
         policy=chosen["policy"],
         yes=chosen.get("yes", False),
-        out=Output(json=chosen["json"], quiet=chosen.get("quiet", False)),
+        out=Output(json=chosen["json"] or shape == "json", quiet=chosen.get("quiet", False)),
+        shape="json" if chosen["json"] else shape,
     )

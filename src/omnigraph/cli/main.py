@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ import typer.exceptions
 from omnigraph.cli.commands import (
     blob,
     branches,
+    clusters,
     commits,
     data,
     graphs,
@@ -22,6 +24,7 @@ from omnigraph.cli.commands import (
     stored_queries,
     undo,
 )
+from omnigraph.cli.old_configuration import guidance
 from omnigraph.cli.quick_start import start_without_pandas
 from omnigraph.cli.show.output import Output, console, dump_json
 from omnigraph.errors import LanguageError, OmniGraphError
@@ -45,6 +48,7 @@ _ROOMS = (
     policies,
     servers,
     stored_queries,
+    clusters,
 )
 
 for room in _ROOMS:
@@ -83,6 +87,9 @@ def main(argv: list[str]) -> int:
     debug = "--debug" in argv
     argv = [word for word in argv if word != "--debug"]
     command = typer.main.get_command(app)
+    moved = guidance(Path())
+    if moved is not None:
+        console(stderr=True).print(moved, style="yellow", markup=False, highlight=False, soft_wrap=True)
     try:
         outcome = command.main(args=argv or ["--help"], prog_name="omnigraph", standalone_mode=False)
     except typer.exceptions.TyperException as error:

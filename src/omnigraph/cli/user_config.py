@@ -11,13 +11,18 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, NotFound
 
-_KEYS = {"actor", "servers", "profiles", "profile"}
-_PROFILE_KEYS = {"server", "graph", "store"}
+_KEYS = {"actor", "servers", "clusters", "profiles", "profile", "output"}
+_PROFILE_KEYS = {"server", "graph", "store", "cluster", "actor", "output"}
+
+Shape = Literal["json", "jsonl", "csv", "table", "kv"]
+"""How rows are written."""
+
+OUTPUT_VARIABLE = "OMNIGRAPH_OUTPUT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,34 @@ class UserConfig:
     servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     profile: str | None = None
+    clusters: Mapping[str, str] = field(default_factory=dict)
+    output: Shape | None = None
+
+    def of_profile(self, key: str, profile: str | None) -> str | None:
+        """What the profile says: the one that is named, or the default one."""
+        chosen = profile or self.profile
+        found = self._profile(chosen).get(key) if chosen is not None else None
+        return str(found) if found else None
+
+    def acting(self, given: str | None, profile: str | None) -> str | None:
+        """Who asks: as given by flag or environment, else by the profile, else by the file."""
+        return given or self.of_profile("actor", profile) or self.actor
+
+    def shape(self, profile: str | None) -> Shape:
+        """How rows are written where no flag says it: by the environment, the profile, the file; else as a table."""
+        kept = self.of_profile("output", profile) or self.output
+        return checked_shape(os.environ.get(OUTPUT_VARIABLE) or kept or "table", OUTPUT_VARIABLE)
+
+    def cluster_folder(self, named: str | None, profile: str | None = None) -> Path:
+        """The folder of a cluster: a path, the name of one in the configuration, that of the profile, or here."""
+        chosen = named
+        if chosen is None:
+            chosen = self.of_profile("cluster", profile)
+        if chosen is None:
+            return Path()
+        if chosen in self.clusters and not Path(chosen).is_dir():
+            return Path(self.clusters[chosen]).expanduser()
+        return Path(chosen)
 
     def target(
         self, named: str | None, server: str | None, graph: str | None, profile: str | None
@@ -62,13 +95,17 @@ class UserConfig:
         chosen = profile or self.profile
         if chosen is None:
             return None
-        found = self.profiles.get(chosen)
-        if found is None:
-            hint = did_you_mean(chosen, self.profiles) or "`omnigraph profile list` shows those there are"
-            raise NotFound(f"the configuration has no profile `{chosen}`; {hint}")
+        found = self._profile(chosen)
         if found.get("server"):
             return self.remote(found["server"], graph or found.get("graph"))
         return found.get("store")
+
+    def _profile(self, name: str) -> Mapping[str, Any]:
+        found = self.profiles.get(name)
+        if found is None:
+            hint = did_you_mean(name, self.profiles) or "`omnigraph profile list` shows those there are"
+            raise NotFound(f"the configuration has no profile `{name}`; {hint}")
+        return found
 
     def remote(self, server: str, graph: str | None = None) -> RemoteTarget:
         """A server by its URL, or by its name in the configuration."""
@@ -98,8 +135,10 @@ def read_user_config() -> UserConfig:
     from omnigraph.policy.yaml_text import read_yaml
 
     content = read_yaml(path, "configuration") or {}
-    if not isinstance(content, dict) or content.keys() - _KEYS:
-        raise BadRequest(f"{path} may hold {', '.join(sorted(_KEYS))}, and no tokens")
+    if not isinstance(content, dict):
+        raise BadRequest(f"{path} may hold {', '.join(sorted(_KEYS))}, and is no mapping of them")
+    for key in sorted(content.keys() - _KEYS, key=str):
+        raise BadRequest(f"{path}: unknown key `{key}`; it may hold {', '.join(sorted(_KEYS))}, and no tokens")
     servers, profiles = content.get("servers") or {}, content.get("profiles") or {}
     for name, server in servers.items():
         if not isinstance(server, dict) or "url" not in server or server.keys() - {"url", "graph"}:
@@ -107,7 +146,22 @@ def read_user_config() -> UserConfig:
     for name, profile in profiles.items():
         if not isinstance(profile, dict) or profile.keys() - _PROFILE_KEYS:
             raise BadRequest(f"{path}: the profile `{name}` may hold {', '.join(sorted(_PROFILE_KEYS))}")
-    return UserConfig(content.get("actor"), servers, profiles, content.get("profile"))
+        if "output" in profile:
+            checked_shape(profile["output"], f"{path}: the output of the profile `{name}`")
+    clusters = content.get("clusters") or {}
+    if not isinstance(clusters, dict) or not all(isinstance(place, str) for place in clusters.values()):
+        raise BadRequest(f"{path}: clusters is a mapping of names to the folders of their cluster.yaml")
+    output = content.get("output")
+    shape = checked_shape(output, f"{path}: output") if output is not None else None
+    return UserConfig(content.get("actor"), servers, profiles, content.get("profile"), clusters, shape)
+
+
+def checked_shape(text: Any, source: str) -> Shape:
+    """The way of writing rows that a text names."""
+    for shape in get_args(Shape):
+        if text == shape:
+            return shape  # type: ignore[no-any-return]
+    raise BadRequest(f"{source} is one of {', '.join(get_args(Shape))}, not `{text}`")
 
 
 def write_user_config(config: UserConfig) -> None:
@@ -117,7 +171,9 @@ def write_user_config(config: UserConfig) -> None:
     content = {
         "actor": config.actor,
         "profile": config.profile,
+        "output": config.output,
         "servers": {name: dict(server) for name, server in config.servers.items()},
+        "clusters": dict(config.clusters),
         "profiles": {name: dict(profile) for name, profile in config.profiles.items()},
     }
     folder().mkdir(mode=0o700, exist_ok=True)

@@ -10,15 +10,26 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.ledger.values import MAIN, BranchRef, CommitOperation, GraphCommit, Snapshot, TablePin, WriterKind
+from omnigraph.ledger.values import (
+    MAIN,
+    BranchRef,
+    CommitOperation,
+    GraphCommit,
+    Snapshot,
+    StreamBatch,
+    TablePin,
+    WriterKind,
+)
 from omnigraph.merge.changes import EntityChange, Op, TypeCount
 from omnigraph.merge.decide.conflicts import ConflictKind, MergeConflict
 from omnigraph.merge.merge import MergeResult, Outcome
 from omnigraph.merge.undo.taken_back import TakenBack
+from omnigraph.merge.undo.undo_result import UndoOutcome, UndoResult
 from omnigraph.query.ir import ResultColumn
 from omnigraph.read.result.result import Result
 from omnigraph.schema.migration.migrate import plan_from_json
 from omnigraph.schema.types import EntityType, EnumType, ListType, Scalar, ScalarType, ValueType, VectorType
+from omnigraph.write.embedding.embed_results import EmbeddedProperty, EmbedResult
 from omnigraph.write.results import LoadResult, MutationResult, PendingIndex, TableLoad
 from omnigraph.write.schema.schema_apply import SchemaApplyResult
 
@@ -94,6 +105,21 @@ def load_result(found: Json) -> LoadResult:
         maybe_commit(found["commit"]),
         found["engine"],
         tuple(PendingIndex(**index) for index in found["pending_indexes"]),
+        batch=StreamBatch(**found["batch"]) if "batch" in found else None,
+        skipped=found.get("skipped", False),
+    )
+
+
+def embed_result(found: Json) -> EmbedResult:
+    """What was embedded."""
+    return EmbedResult(
+        found["uri"],
+        found["branch"],
+        found["mode"],
+        tuple(EmbeddedProperty(**one) for one in found["properties"]),
+        maybe_commit(found["commit"]),
+        found["dry_run"],
+        found["engine"],
     )
 
 
@@ -152,6 +178,22 @@ def merge_result(found: Json) -> MergeResult:
         found["engine"],
         reverted=tuple(TakenBack(one["graph_commit_id"], one["reverted_by"]) for one in found.get("reverted", ())),
         changes=tuple(change(one) for one in found.get("changes", ())),
+    )
+
+
+def undo_result(found: Json) -> UndoResult:
+    """What a revert, a restore or a cherry-pick did, or would do."""
+    return UndoResult(
+        found["operation"],
+        found["about"],
+        found["branch"],
+        UndoOutcome(found["outcome"]),
+        maybe_commit(found["commit"]),
+        tuple(count(one) for one in found["tables"]),
+        tuple(conflict(one) for one in found["merge_conflicts"]),
+        found["dry_run"],
+        found["engine"],
+        tuple(change(one) for one in found.get("changes", ())),
     )
 
 

@@ -24,6 +24,7 @@ from omnigraph.server.agents.endpoint import AgentEndpoint, agent_route
 from omnigraph.server.bearer_tokens import BearerTokens, read_tokens
 from omnigraph.server.error_bodies import error_response
 from omnigraph.server.gate import Gate
+from omnigraph.server.generation import Generation
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.routes import (
     blob_routes,
@@ -33,11 +34,14 @@ from omnigraph.server.routes import (
     schema_routes,
     server_routes,
     stored_routes,
+    undo_routes,
+    upkeep_routes,
 )
 from omnigraph.server.routes.graph_calls import ServerState
 from omnigraph.server.served import ServedGraphs
 from omnigraph.server.server_settings import ServerSettings
 from omnigraph.server.threads import Threads
+from omnigraph.server.tracing import start_tracing
 
 SETTINGS_VARIABLE = "OMNIGRAPH_SERVER_SETTINGS"
 """How a worker process is told what to serve."""
@@ -48,9 +52,22 @@ with one graph: `/query` is the same as `/graphs/default/query`. Errors have one
 """
 
 
-def create_app(settings: ServerSettings, tokens: BearerTokens) -> ASGIApp:
+_ROUTES = (
+    server_routes,
+    data_routes,
+    schema_routes,
+    branch_routes,
+    undo_routes,
+    history_routes,
+    stored_routes,
+    blob_routes,
+    upkeep_routes,
+)
+
+
+def create_app(settings: ServerSettings, tokens: BearerTokens, generation: Generation | None = None) -> ASGIApp:
     """The ASGI application of a server."""
-    graphs = ServedGraphs(settings, tokens)
+    graphs = ServedGraphs(settings, tokens, generation)
     metrics = Metrics()
     state = ServerState(
         settings,
@@ -62,6 +79,7 @@ def create_app(settings: ServerSettings, tokens: BearerTokens) -> ASGIApp:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        start_tracing()
         if not graphs.opened:
             await asyncio.to_thread(graphs.open)
         _stop_streams_on_signals(state)
@@ -76,7 +94,7 @@ def create_app(settings: ServerSettings, tokens: BearerTokens) -> ASGIApp:
     app = bare_app(lifespan)
     app.state.omnigraph = state
     app.router.routes.append(agent_route(endpoint))
-    gate = Gate(app, settings, tokens, metrics, graphs.only_id)
+    gate = Gate(app, settings, tokens, metrics, graphs)
     gate.state = state  # type: ignore[attr-defined]
     return gate
 
@@ -93,7 +111,7 @@ def bare_app(lifespan: Any = None) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
         redirect_slashes=False,
     )
-    for room in (server_routes, data_routes, schema_routes, branch_routes, history_routes, stored_routes, blob_routes):
+    for room in _ROUTES:
         app.include_router(room.router)
     for kind in (OmniGraphError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, _answer)
@@ -105,7 +123,7 @@ def app_of_this_process() -> ASGIApp:
     text = os.environ.get(SETTINGS_VARIABLE)
     if not text:
         raise BadRequest(f"{SETTINGS_VARIABLE} is not set; start the server with `omnigraph-server`")
-    return create_app(ServerSettings.from_json(text), read_tokens())
+    return create_app(ServerSettings.from_json(text), read_tokens(), Generation.of_this_process())
 
 
 async def _answer(request: Request, error: Exception) -> Response:

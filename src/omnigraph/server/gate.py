@@ -8,10 +8,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import re
 import time
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -21,7 +20,10 @@ from omnigraph.errors import BadRequest, ResourceLimit, Unauthorized
 from omnigraph.server.bearer_tokens import BearerTokens
 from omnigraph.server.error_bodies import error_response
 from omnigraph.server.metrics import Metrics
+from omnigraph.server.older_names import successor_headers
+from omnigraph.server.served import ServedGraphs
 from omnigraph.server.server_settings import ServerSettings
+from omnigraph.server.tracing import is_configured, request_span
 
 _access = logging.getLogger("omnigraph.server.access")
 
@@ -34,13 +36,15 @@ class Gate:
     """The outermost part of the application."""
 
     def __init__(
-        self, app: ASGIApp, settings: ServerSettings, tokens: BearerTokens, metrics: Metrics, only_graph: str | None
+        self, app: ASGIApp, settings: ServerSettings, tokens: BearerTokens, metrics: Metrics, graphs: ServedGraphs
     ) -> None:
         self._app = app
         self._settings = settings
         self._tokens = tokens
         self._metrics = metrics
-        self._only_graph = only_graph
+        self._graphs = graphs
+        self._only_graph = graphs.only_id
+        self._traced = is_configured()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let one request through, or answer it here."""
@@ -53,7 +57,7 @@ class Gate:
         started = time.perf_counter()
         self._metrics.under_way.inc()
         try:
-            with _span(scope):
+            with request_span(scope, headers, passage) if self._traced else nullcontext():
                 await self._pass(scope, headers, receive, passage)
         finally:
             self._metrics.under_way.dec()
@@ -66,6 +70,8 @@ class Gate:
             passage.actor = self._actor(scope["path"], headers.get(b"authorization"))
             body = _Body(receive, self._most(scope["path"]), self._settings.body_seconds, passage)
             body.expect(headers.get(b"content-length"))
+            if self._graphs.behind:
+                await asyncio.to_thread(self._graphs.catch_up)
             await self._app(scope, body, passage.send)
         except Exception as error:
             if passage.status:
@@ -121,6 +127,7 @@ class _Passage:
     """What is known of one request on its way, and how its response leaves."""
 
     def __init__(self, scope: Scope, send: Send, request_id: str) -> None:
+        self._scope = scope
         self._send = send
         self.request_id = request_id
         self.actor: str | None = None
@@ -132,7 +139,8 @@ class _Passage:
         """Pass a part of the response on."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            headers = [*message.get("headers", ()), (b"x-request-id", self.request_id.encode())]
+            own = [(b"x-request-id", self.request_id.encode()), *successor_headers(self._scope["path"])]
+            headers = [*message.get("headers", ()), *own]
             message = {**message, "headers": headers}
         elif message["type"] == "http.response.body":
             self.bytes_out += len(message.get("body", b""))
@@ -201,17 +209,3 @@ class JsonLines(logging.Formatter):
 
 def _request_id(given: str) -> str:
     return given if _REQUEST_ID.fullmatch(given) else str(ULID())
-
-
-_TRACED = bool(os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or os.environ.get("OTEL_TRACES_EXPORTER"))
-
-
-def _span(scope: Scope) -> AbstractContextManager[Any]:
-    """A span of OpenTelemetry, where that is configured."""
-    if not _TRACED:
-        return nullcontext()
-    try:
-        from opentelemetry import trace
-    except ImportError:
-        return nullcontext()
-    return trace.get_tracer("omnigraph.server").start_as_current_span(f"{scope['method']} {scope['path']}")

@@ -9,13 +9,20 @@ import signal
 import sys
 import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from omnigraph.errors import BadRequest, OmniGraphError
 from omnigraph.server.bearer_tokens import read_tokens
+from omnigraph.server.generation import VARIABLE as GENERATION_VARIABLE
+from omnigraph.server.generation import Generation
 from omnigraph.server.server_settings import ONLY_GRAPH, GraphSettings, ServerSettings, limits_from, parse_bind
 
 _logger = logging.getLogger("omnigraph.server")
+
+KEEP_ALIVE_SECONDS = 75
+"""How long a connection may be idle. Longer than clients and proxies keep one: whoever closes it first should be them,
+since a server that does may do so while the next request is on its way."""
 
 
 def run() -> None:
@@ -36,9 +43,15 @@ def main(argv: Sequence[str]) -> int:
 def read_arguments(argv: Sequence[str], environment: Any) -> ServerSettings:
     """What the command line says, and where it says nothing, the environment."""
     parser = argparse.ArgumentParser(
-        prog="omnigraph-server", description="Serve a graph over HTTP.", epilog="Tokens come from the environment only."
+        prog="omnigraph-server",
+        description="Serve a graph, or a cluster, over HTTP.",
+        epilog="Tokens come from the environment only.",
     )
     parser.add_argument("uri", nargs="?", help="the graph (OMNIGRAPH_TARGET_URI)")
+    parser.add_argument("--cluster", help="a cluster instead of a graph: its folder or its storage (OMNIGRAPH_CLUSTER)")
+    parser.add_argument(
+        "--require-all-graphs", action="store_true", help="do not start when a graph of the cluster cannot be served"
+    )
     parser.add_argument("--policy", help="a policy file, YAML (OMNIGRAPH_POLICY)")
     parser.add_argument(
         "--queries", help="stored queries: a folder, a .gq file, a YAML list or map (OMNIGRAPH_QUERIES)"
@@ -52,15 +65,20 @@ def read_arguments(argv: Sequence[str], environment: Any) -> ServerSettings:
     if given.uri and named and given.uri != named:
         raise BadRequest(f"the command line names {given.uri} and OMNIGRAPH_TARGET_URI names {named}: leave out one")
     uri = given.uri or named
-    if not uri:
-        raise BadRequest("no graph to serve: name its URI, or set OMNIGRAPH_TARGET_URI")
+    cluster = _cluster(given, uri, environment)
+    if not uri and not cluster:
+        raise BadRequest(
+            "no graph to serve: name its URI or set OMNIGRAPH_TARGET_URI; for a cluster, --cluster or OMNIGRAPH_CLUSTER"
+        )
     if given.workers < 1:
         raise BadRequest(f"--workers must be at least 1 and is {given.workers}")
     host, port = parse_bind(given.bind or environment.get("OMNIGRAPH_BIND") or "127.0.0.1:8080")
     policy = given.policy or environment.get("OMNIGRAPH_POLICY") or None
     queries = given.queries or environment.get("OMNIGRAPH_QUERIES") or None
     return ServerSettings(
-        graphs=(GraphSettings(ONLY_GRAPH, uri, policy, queries),),
+        graphs=(GraphSettings(ONLY_GRAPH, uri, policy, queries),) if uri else (),
+        cluster=cluster,
+        require_all_graphs=given.require_all_graphs,
         host=host,
         port=port,
         unauthenticated=given.unauthenticated,
@@ -70,23 +88,40 @@ def read_arguments(argv: Sequence[str], environment: Any) -> ServerSettings:
     )
 
 
+def _cluster(given: argparse.Namespace, uri: str | None, environment: Any) -> str | None:
+    """The cluster to serve; whatever else says what to serve contradicts it."""
+    named = environment.get("OMNIGRAPH_CLUSTER") or None
+    if given.cluster and named and given.cluster != named:
+        raise BadRequest(f"the command line names {given.cluster} and OMNIGRAPH_CLUSTER names {named}: leave out one")
+    cluster: str | None = given.cluster or named
+    if cluster and uri:
+        raise BadRequest(f"{uri} is a graph and {cluster} a cluster: serve one of the two, and leave out the other")
+    for option, variable in (("policy", "OMNIGRAPH_POLICY"), ("queries", "OMNIGRAPH_QUERIES")):
+        if cluster and (getattr(given, option) or environment.get(variable)):
+            raise BadRequest(
+                f"a cluster has its own {option}: leave out --{option} and {variable}, and declare it in cluster.yaml"
+            )
+    return cluster
+
+
 def serve(settings: ServerSettings) -> int:
     """Listen and serve, here or in workers."""
     import uvicorn
-    from uvicorn.supervisors import Multiprocess
 
     from omnigraph.server.app import SETTINGS_VARIABLE, create_app
+    from omnigraph.server.offers import read_offers
     from omnigraph.server.served import refuse_contradictions
 
     # A client says which URI a blob is read from; this machine's files and credentials are none of its business.
     os.environ.setdefault("OMNIGRAPH_BLOB_URIS", "data")
-    refuse_contradictions(settings, read_tokens())
+    refuse_contradictions(settings, read_tokens(), read_offers(settings) if settings.cluster else None)
     options: dict[str, Any] = {
         "host": settings.host,
         "port": settings.port,
         "log_config": log_config(),
         "access_log": False,
         "server_header": False,
+        "timeout_keep_alive": KEEP_ALIVE_SECONDS,
         "timeout_graceful_shutdown": int(settings.drain_seconds) or 1,
     }
     if settings.workers == 1:
@@ -101,7 +136,9 @@ def serve(settings: ServerSettings) -> int:
         server.run(sockets=[socket])
         return 0 if server.started else 1
     os.environ[SETTINGS_VARIABLE] = settings.to_json()
-    with tempfile.TemporaryDirectory(prefix="omnigraph-metrics-") as folder:
+    with tempfile.TemporaryDirectory(prefix="omnigraph-workers-") as folder:
+        generation = Generation.create(Path(folder) / "generation")
+        os.environ[GENERATION_VARIABLE] = str(Path(folder) / "generation")
         os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", folder)
         config = uvicorn.Config(
             "omnigraph.server.app:app_of_this_process",
@@ -112,8 +149,19 @@ def serve(settings: ServerSettings) -> int:
         )
         socket = config.bind_socket()
         _announce(socket)
-        Multiprocess(config, sockets=[socket]).run()
+        _workers(config, socket, generation).run()
     return 0
+
+
+def _workers(config: Any, socket: Any, generation: Generation) -> Any:
+    """The process above the workers. A hangup makes them read again what they serve; none of them is replaced."""
+    from uvicorn.supervisors import Multiprocess
+
+    class Workers(Multiprocess):
+        def handle_hup(self) -> None:
+            generation.raise_it()
+
+    return Workers(config, sockets=[socket])
 
 
 def log_config() -> dict[str, Any]:

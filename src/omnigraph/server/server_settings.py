@@ -29,7 +29,9 @@ class GraphSettings:
 class ServerSettings:
     """Everything that a server process is told. It travels to workers as JSON; tokens are read by each of them."""
 
-    graphs: tuple[GraphSettings, ...]
+    graphs: tuple[GraphSettings, ...] = ()
+    cluster: str | None = None
+    """The folder or the storage of a cluster, instead of graphs: what was applied there is served."""
     host: str = "127.0.0.1"
     port: int = 8080
     unauthenticated: bool = False

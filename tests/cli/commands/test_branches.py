@@ -32,6 +32,20 @@ def test_review_and_merge_a_branch(run: Run, graph: Path) -> None:
     assert [b["name"] for b in run("branch", "list", graph, "--json").json["branches"]] == ["main"]
 
 
+def test_branches_are_listed_when_the_newest_state_of_one_is_damaged(run: Run, graph: Path) -> None:
+    assert run("branch", "create", "review", graph).code == 0
+    older(run, graph, "ada", 37, "main")
+    newest = min(graph.joinpath("__manifest", "_versions").glob("*.manifest"))
+    newest.write_bytes(newest.read_bytes()[:40])
+    listed = run("branch", "list", graph)
+    assert listed.code == 1
+    assert "review" in listed.out
+    assert "the newest commit of main cannot be read" in listed.out
+    main, review = run("branch", "list", graph, "--json").json["branches"]
+    assert (main["head"], bool(main["error"])) == (None, True)
+    assert review["head"] is not None
+
+
 def test_conflicts_exit_with_3_and_name_the_rows(run: Run, graph: Path) -> None:
     run("branch", "create", "a", graph)
     older(run, graph, "ada", 1, "a")

@@ -3,6 +3,7 @@
 __all__ = [
     "blob",
     "branches",
+    "clusters",
     "commits",
     "data",
     "graphs",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_module
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,7 +11,7 @@ import typer
 from omnigraph.cli.calling import Call, graph_command
 from omnigraph.cli.options import DryRun, Engine, Kinds, MergeGranularity, MergeStrategy, Ops, Resolve, Types
 from omnigraph.cli.show.output import Output
-from omnigraph.errors import NotFound
+from omnigraph.errors import NotFound, StorageError
 from omnigraph.notebook import counted
 from omnigraph.times import shown
 
@@ -54,20 +53,36 @@ def create(
 @graph_command(branch, "list")
 def list_(call: Call) -> None:
     """List the branches with where they started, who made them and their newest commit."""
-    found = []
+    found: list[tuple[Any, str | None]] = []
+    damage: dict[str, str] = {}
     with call.read() as graph:
         for ref in graph.branches.list():
-            # One that is deleted meanwhile is no branch any more.
-            with suppress(NotFound):
-                found.append((ref, graph.head(ref.name).graph_commit_id))
+            head = None
+            try:
+                head = graph.head(ref.name).graph_commit_id
+            except NotFound:
+                continue  # One that is deleted meanwhile is no branch any more.
+            except StorageError as error:
+                # The others are there all the same, and who looks for what is left needs their names.
+                damage[ref.name] = error.message
+            found.append((ref, head))
     if call.out.json:
-        call.out.document({"branches": [{**ref.to_json(), "head": head} for ref, head in found]})
-        return
-    rows = [
-        (ref.name, ref.source_branch, ref.created_by, shown(ref.created_at) if ref.created_at else None, head)
-        for ref, head in found
-    ]
-    call.out.table(("branch", "from", "made by", "made", "head"), rows)
+        listed: list[dict[str, Any]] = [{**ref.to_json(), "head": head} for ref, head in found]
+        call.out.document({"branches": [row | _told(damage.get(row["name"])) for row in listed]})
+    else:
+        rows = [
+            (ref.name, ref.source_branch, ref.created_by, shown(ref.created_at) if ref.created_at else None, head)
+            for ref, head in found
+        ]
+        call.out.table(("branch", "from", "made by", "made", "head"), rows)
+        for name, message in damage.items():
+            call.out.say(f"the newest commit of {name} cannot be read: {message}")
+    if damage:
+        raise typer.Exit(1)
+
+
+def _told(damage: str | None) -> dict[str, str]:
+    return {"error": damage} if damage is not None else {}
 
 
 @graph_command(branch, "delete", writes=True, destroys=True)

@@ -1,20 +1,21 @@
-"""Commands that move data: load, query, mutate, export."""
+"""Commands that move data: load, query, mutate, embed, export."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from omnigraph import choices
 from omnigraph.cli.calling import Call, graph_command
 from omnigraph.cli.given_texts import parameters, query_text
-from omnigraph.cli.options import At, Engine, IfCommit, Master, Types
+from omnigraph.cli.options import At, DryRun, Engine, IfCommit, Master, Types
 from omnigraph.cli.show.output import dump_json
 from omnigraph.cli.show.progress import progress_line
+from omnigraph.cli.user_config import Shape
 from omnigraph.diagnostics import UNNAMED
 from omnigraph.errors import BadRequest
 from omnigraph.notebook import counted
@@ -26,8 +27,6 @@ Inline = Annotated[str | None, typer.Option("-e", help="The query itself, inline
 Params = Annotated[str | None, typer.Option("--params", help="Parameters as a JSON object.")]
 ParamsFile = Annotated[Path | None, typer.Option("--params-file", help="A JSON file with parameters.")]
 
-Shape = Literal["json", "jsonl", "csv", "table", "kv"]
-
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the program, with their older names."""
@@ -36,6 +35,7 @@ def register(app: typer.Typer) -> None:
     graph_command(app, "read", branch=True, hidden=True)(query)
     graph_command(app, "mutate", branch=True, writes=True)(mutate)
     graph_command(app, "change", branch=True, writes=True, hidden=True)(mutate)
+    graph_command(app, "embed", branch=True, writes=True)(embed)
     graph_command(app, "export", branch=True)(export)
 
 
@@ -109,7 +109,7 @@ def query(
 
     Example: omnigraph query graph.omni -e 'query q() { match { $p: Person } return { $p.name } limit 5 }'
     """
-    shape = format or ("json" if call.out.json else "table")
+    shape = format or call.shape
     source = query_text(query, inline)
     values = parameters(params, params_file)
     with call.read_branch() as graph, named_in_errors(str(query) if query else UNNAMED):
@@ -170,6 +170,59 @@ def mutate(
     commit = f"commit {result.commit.graph_commit_id}" if result.commit else "nothing changed, no commit"
     nodes, edges = counted(result.affected_nodes, "node"), counted(result.affected_edges, "edge")
     out.say(f"{nodes} and {edges} affected; {commit}")
+
+
+def embed(
+    call: Call,
+    type: Types = None,
+    property: Annotated[str | None, typer.Option("--property", help="Only the embedded property of this name.")] = None,
+    mode: Annotated[
+        choices.EmbedMode,
+        typer.Option("--mode", help="Rows without a vector, also those whose text or model has changed, or all rows."),
+    ] = "missing",
+    dry_run: DryRun = False,
+    engine: Engine = "auto",
+    master: Master = None,
+) -> None:
+    """Make the vectors of @embed properties from their texts, as one commit; carries on where an earlier run stopped.
+
+    The provider is named by OMNIGRAPH_EMBEDDING_PROVIDER. --dry-run shows how many rows and tokens it would be asked.
+
+    Example: omnigraph embed graph.omni --dry-run
+    """
+    out = call.out
+    shown = not out.json and not out.quiet
+    if not dry_run:
+        out.echo_write(
+            f"embed texts of {', '.join(type or ['all types'])} in {call.uri} on branch {call.branch}, {mode}"
+        )
+    opened = call.open(read_only=True) if dry_run else call.open()
+    with opened as graph, progress_line(shown=shown and not dry_run) as progress:
+        result = graph.embed(
+            type, property, mode=mode, branch=call.branch, dry_run=dry_run, engine=engine, progress=progress
+        )
+    if out.json:
+        out.document(result.to_json())
+        return
+    heads = ("property", "from", "model", "rows", "tokens (about)", "ready", "emptied")
+    rows = [
+        (
+            f"{one.table_key}.{one.property}",
+            one.source,
+            one.model or "",
+            one.rows,
+            one.tokens,
+            one.rows_ready,
+            one.rows_cleared,
+        )
+        for one in result.properties
+    ]
+    out.table(heads, rows, empty="no property is embedded")
+    if dry_run:
+        out.say(f"{counted(result.rows, 'row')} would get a vector, about {counted(result.tokens, 'token')}")
+        return
+    commit = f"commit {result.commit.graph_commit_id}" if result.commit else "nothing changed, no commit"
+    out.say(f"{commit} on {result.branch} ({result.engine} engine)")
 
 
 def export(

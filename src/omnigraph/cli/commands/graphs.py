@@ -9,7 +9,7 @@ import typer
 
 from omnigraph.cli.calling import Call, graph_command
 from omnigraph.cli.given_texts import read_text
-from omnigraph.cli.options import Actor, At, Engine, Json, Policy, Quiet, SchemaFile
+from omnigraph.cli.options import Actor, At, Engine, Json, Master, Policy, Quiet, SchemaFile
 from omnigraph.cli.show.output import Output
 from omnigraph.sources import named_in_errors
 
@@ -68,7 +68,11 @@ def copy(
     branch: Annotated[
         list[str] | None, typer.Option("--branch", "-b", help="Only main and this branch; may be repeated.")
     ] = None,
-    at: Annotated[str | None, typer.Option("--at", help="Only main, as it was at this commit or tag.")] = None,
+    at: Annotated[
+        str | None, typer.Option("--at", help="Only the branch of this commit, tag or time, as it was.")
+    ] = None,
+    engine: Engine = "auto",
+    master: Master = None,
     actor: Actor = None,
     policy: Policy = None,
     json: Json = False,
@@ -82,7 +86,7 @@ def copy(
 
     out = Output(json=json, quiet=quiet)
     out.echo_write(f"copy {source} to {target}")
-    result = og.copy(source, target, branches=branch or (), at=at, actor=actor, policy=policy)
+    result = og.copy(source, target, branches=branch or (), at=at, engine=engine, actor=actor, policy=policy)
     if json:
         out.document(result.to_json())
         return

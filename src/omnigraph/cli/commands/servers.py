@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
-from omnigraph.cli.options import Json, Server
+from omnigraph.cli.options import Actor, GraphId, Json, Policy, Profile, Server, Store
 from omnigraph.cli.show.output import Output
 from omnigraph.cli.user_config import (
+    OUTPUT_VARIABLE,
+    Shape,
     UserConfig,
     folder,
     read_credentials,
@@ -25,6 +28,11 @@ from omnigraph.errors import BadRequest, NotFound
 profile = typer.Typer(help="Name what you often work on: a server and a graph of it, or a store.", no_args_is_help=True)
 config = typer.Typer(help="Show the configuration of this user.", no_args_is_help=True)
 graphs = typer.Typer(help="List the graphs of a server.", no_args_is_help=True)
+
+Value = tuple[str, str | None, str]
+"""A name, its value, and where that comes from."""
+
+_OF_A_PROFILE = ("server", "graph", "store", "cluster", "actor", "output")
 
 Name = Annotated[str, typer.Argument(help="The server, by a name of your choice.")]
 
@@ -80,15 +88,21 @@ def set_profile(
     server: Annotated[str | None, typer.Option("--server", help="A server of the configuration.")] = None,
     graph: Annotated[str | None, typer.Option("--graph", help="A graph of the server.")] = None,
     store: Annotated[str | None, typer.Option("--store", help="A graph by its URI, instead of a server.")] = None,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", help="A cluster of the configuration, or its folder.")
+    ] = None,
+    actor: Annotated[str | None, typer.Option("--as", help="Who asks, on a store that is opened here.")] = None,
+    output: Annotated[Shape | None, typer.Option("--output", help="How rows are written.")] = None,
     default: Annotated[bool, typer.Option("--default", help="Use it where nothing else is named.")] = False,
 ) -> None:
     """Make or replace a profile."""
-    if (server is None) == (store is None):
-        raise BadRequest("a profile is about a server (--server) or a store (--store)")
+    if (server is not None and store is not None) or not (server or store or cluster):
+        raise BadRequest("a profile is about a server (--server) or a store (--store), a cluster (--cluster) or both")
     known = read_user_config()
     if server is not None:
         known.remote(server)
-    made = {key: value for key, value in {"server": server, "graph": graph, "store": store}.items() if value}
+    given = {"server": server, "graph": graph, "store": store, "cluster": cluster, "actor": actor, "output": output}
+    made = {key: value for key, value in given.items() if value}
     chosen = name if default else known.profile
     write_user_config(replace(known, profiles={**known.profiles, name: made}, profile=chosen))
     Output().say(f"profile {name} is set{', and the default' if default else ''}")
@@ -103,10 +117,10 @@ def list_profiles(json: Json = False) -> None:
         out.document({"profiles": known.profiles, "default": known.profile})
         return
     rows = [
-        (name, found.get("server"), found.get("graph"), found.get("store"), name == known.profile)
+        (name, *(found.get(key) for key in _OF_A_PROFILE), name == known.profile)
         for name, found in sorted(known.profiles.items())
     ]
-    out.table(("profile", "server", "graph", "store", "default"), rows, empty="no profiles")
+    out.table(("profile", *_OF_A_PROFILE, "default"), rows, empty="no profiles")
 
 
 @profile.command("delete")
@@ -121,10 +135,23 @@ def delete_profile(name: Annotated[str, typer.Argument(help="The profile.")]) ->
 
 
 @config.command("show")
-def show(json: Json = False) -> None:
-    """Show every value and where it comes from. Tokens are not shown, only whether there is one."""
+def show(
+    context: typer.Context,
+    store: Store = None,
+    server: Server = None,
+    graph: GraphId = None,
+    profile: Profile = None,
+    actor: Actor = None,
+    policy: Policy = None,
+    json: Json = False,
+) -> None:
+    """Show every value and where it comes from: a flag, the environment, the profile, the file, the default.
+
+    Takes the flags of a command, and shows what they would mean to it. Tokens are not shown, only whether there is one.
+    """
     known = read_user_config()
-    values = list(_values(known))
+    given = {"store": store, "server": server, "graph": graph, "profile": profile, "actor": actor, "policy": policy}
+    values = [*_chosen(known, context, given), *_kept(known)]
     out = Output(json=json)
     if json:
         out.document({"values": [{"name": n, "value": v, "from": source} for n, v, source in values]})
@@ -132,21 +159,40 @@ def show(json: Json = False) -> None:
         out.table(("name", "value", "from"), values, empty="nothing is set")
 
 
-def _values(known: UserConfig) -> Any:
+_FLAGS = {"actor": "--as"}
+_SOURCES = ("actor", "store", "server", "graph", "profile", "policy")
+
+
+def _chosen(known: UserConfig, context: typer.Context, given: dict[str, Any]) -> Iterator[Value]:
+    """What a command with these flags would go by."""
     file = str(folder() / "config.yaml")
-    for name, variable, kept in (
-        ("actor", "OMNIGRAPH_ACTOR", known.actor),
-        ("store", "OMNIGRAPH_STORE", None),
-        ("server", "OMNIGRAPH_SERVER", None),
-        ("profile", "OMNIGRAPH_PROFILE", known.profile),
-        ("policy", "OMNIGRAPH_POLICY", None),
-    ):
-        if os.environ.get(variable):
-            yield name, os.environ[variable], variable
-        elif kept:
-            yield name, kept, file
+    chosen = given["profile"] or known.profile
+    kept = {"actor": known.actor, "profile": known.profile}
+    for name in _SOURCES:
+        source = context.get_parameter_source(name)
+        if given[name] is not None and source is not None and source.name == "COMMANDLINE":
+            yield name, str(given[name]), _FLAGS.get(name, f"--{name}")
+        elif given[name] is not None:
+            yield name, str(given[name]), f"OMNIGRAPH_{name.upper()}"
+        elif name != "profile" and (found := known.of_profile(name, chosen)):
+            yield name, found, f"profile {chosen}"
+        elif kept.get(name):
+            yield name, kept[name], file
         else:
             yield name, None, "default"
+    if os.environ.get(OUTPUT_VARIABLE):
+        yield "output", known.shape(chosen), OUTPUT_VARIABLE
+    elif found := known.of_profile("output", chosen):
+        yield "output", found, f"profile {chosen}"
+    else:
+        yield "output", known.shape(chosen), file if known.output else "default"
+
+
+def _kept(known: UserConfig) -> Iterator[Value]:
+    """The names that the configuration has for clusters and servers."""
+    file = str(folder() / "config.yaml")
+    for name, place in sorted(known.clusters.items()):
+        yield f"clusters.{name}", place, file
     tokens = read_credentials()
     for name, server in sorted(known.servers.items()):
         yield f"servers.{name}", server["url"], file

@@ -1,3 +1,3 @@
-"""How commands show things to people: sentences and tables, changes for a reviewer, the history as a picture."""
+"""How commands show things to people: sentences and tables, changes for a reviewer, history as a picture, clusters."""
 
-__all__ = ["changes", "history_graph", "output", "progress"]
+__all__ = ["changes", "cluster_report", "history_graph", "output", "progress"]

@@ -9,4 +9,6 @@ __all__ = [
     "schema_routes",
     "server_routes",
     "stored_routes",
+    "undo_routes",
+    "upkeep_routes",
 ]

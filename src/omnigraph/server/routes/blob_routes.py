@@ -11,7 +11,6 @@ from typing import IO, Annotated, Literal
 from fastapi import Header, Query
 from starlette.responses import Response
 
-from omnigraph.errors import BadRequest
 from omnigraph.policy.actions import Action
 from omnigraph.read.state.control import CancelToken
 from omnigraph.server.routes.graph_calls import Call, GraphCall, Need, Responses, graph_router
@@ -21,7 +20,7 @@ router = graph_router()
 
 BYTES = "application/octet-stream"
 _PIECE = 1 << 20
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 _CONTENT = {BYTES: {"schema": {"type": "string", "format": "binary"}}}
 _BLOB: Responses = {
     200: {"description": "The bytes.", "content": _CONTENT},
@@ -44,6 +43,27 @@ class Opened:
     tag: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What a client asks for of a blob, in the words of its headers, and what it has already."""
+
+    range_: str | None = None
+    only_of: str | None = None
+    known: str | None = None
+
+    def has(self, tag: str) -> bool:
+        """Whether the client has the bytes of this tag."""
+        return self.known is not None and any(
+            one.strip().removeprefix("W/") in ("*", tag) for one in self.known.split(",")
+        )
+
+    def part(self, found: Opened) -> range | None:
+        """The part to send; None for all of it. Who goes on with other bytes than these gets these from the start."""
+        if self.range_ is None or (self.only_of is not None and self.only_of.strip() != found.tag):
+            return None
+        return _range(self.range_, found.size)
+
+
 @router.get("/blob", responses=_BLOB, summary="The bytes of a blob")
 async def blob(
     call: Call,
@@ -54,11 +74,13 @@ async def blob(
     branch: Maybe = None,
     snapshot: Maybe = None,
     range_: Annotated[str | None, Header(alias="Range")] = None,
+    if_range: Annotated[str | None, Header(description="The range only of this tag; else all of it.")] = None,
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """All of them, or a range."""
+    """All of them, or a range. A range that cannot be served as one, such as several at once, gives all of them."""
     place = f"{entity}:{type}" if entity else type
-    return await _answer(call, place, id, property, branch, snapshot, range_, if_none_match)
+    wanted = _Wanted(range_, if_range, if_none_match)
+    return await _answer(call, place, id, property, branch, snapshot, wanted)
 
 
 @router.head("/blob", responses=_BLOB, summary="The size and the tag of a blob", name="blob_head")
@@ -70,10 +92,11 @@ async def blob_head(
     entity: Kind = None,
     branch: Maybe = None,
     snapshot: Maybe = None,
+    if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Without its bytes."""
     place = f"{entity}:{type}" if entity else type
-    return await _answer(call, place, id, property, branch, snapshot, None, None, head=True)
+    return await _answer(call, place, id, property, branch, snapshot, _Wanted(known=if_none_match), head=True)
 
 
 async def _answer(
@@ -83,8 +106,7 @@ async def _answer(
     property_: str,
     branch: str | None,
     snapshot: str | None,
-    range_: str | None,
-    known: str | None,
+    wanted: _Wanted,
     *,
     head: bool = False,
 ) -> Response:
@@ -96,24 +118,25 @@ async def _answer(
 
         found = await call.state.threads.read(call.request, work)
         headers = {"ETag": found.tag, "Accept-Ranges": "bytes", "Content-Length": str(found.size)}
-        if known is not None and found.tag in [tag.strip() for tag in known.split(",")]:
+        if wanted.has(found.tag):
             ticket.release()
             return Response(None, 304, {"ETag": found.tag})
         if head:
             ticket.release()
             return Response(None, 200, headers, BYTES)
-        start, stop = _range(range_, found.size)
-        if start >= found.size and range_ is not None:
+        part = wanted.part(found)
+        if part is not None and part.start >= found.size:
             ticket.release()
             return Response(None, 416, {"Content-Range": f"bytes */{found.size}"})
     except BaseException:
         ticket.release()
         raise
-    response = HeldStream(call.state.threads.pull(_pieces(found.file, start, stop)), ticket, BYTES)
-    response.headers.update({**headers, "Content-Length": str(stop - start)})
-    if range_ is not None:
+    sent = part if part is not None else range(found.size)
+    response = HeldStream(call.state.threads.pull(_pieces(found.file, sent)), ticket, BYTES)
+    response.headers.update({**headers, "Content-Length": str(len(sent))})
+    if part is not None:
         response.status_code = 206
-        response.headers["Content-Range"] = f"bytes {start}-{stop - 1}/{found.size}"
+        response.headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{found.size}"
     return response
 
 
@@ -132,25 +155,19 @@ def _opened(call: GraphCall, type_: str, id_: str, property_: str, branch: str |
     return Opened(file, size, f'"{tag}"')
 
 
-def _range(text: str | None, size: int) -> tuple[int, int]:
-    """The bytes that a header asks for: from the first to before the last."""
-    if text is None:
-        return 0, size
+def _range(text: str, size: int) -> range | None:
+    """The bytes that a header asks for; None when it is no range that is served here, and then all are meant."""
     found = _RANGE.fullmatch(text.strip())
-    if found is None or found[0] == "bytes=-":
-        raise BadRequest(f"`{text[:40]}` is no range that is served here: write bytes=0-99, bytes=100- or bytes=-100")
+    if found is None or found[0] == "bytes=-" or (found[1] and found[2] and int(found[2]) < int(found[1])):
+        return None
     if not found[1]:
-        return max(0, size - int(found[2])), size
-    start = int(found[1])
-    stop = min(int(found[2]) + 1, size) if found[2] else size
-    if found[2] and int(found[2]) < start:
-        raise BadRequest(f"`{text[:40]}` ends before it starts")
-    return start, stop
+        return range(max(0, size - int(found[2])), size)
+    return range(int(found[1]), min(int(found[2]) + 1, size) if found[2] else size)
 
 
-def _pieces(file: IO[bytes], start: int, stop: int) -> Iterator[bytes]:
-    file.seek(start)
-    left = stop - start
+def _pieces(file: IO[bytes], part: range) -> Iterator[bytes]:
+    file.seek(part.start)
+    left = len(part)
     while left > 0 and (piece := file.read(min(left, _PIECE))):
         left -= len(piece)
         yield piece

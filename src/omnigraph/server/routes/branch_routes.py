@@ -15,7 +15,7 @@ from omnigraph.server.error_bodies import encoded
 from omnigraph.server.routes.change_bytes import changes_document
 from omnigraph.server.routes.graph_calls import JSON, Call, Need, graph_router, json_reply, replies
 from omnigraph.server.routes.reply_shapes import Branch, BranchesReply, DeletedReply, MergeReply
-from omnigraph.server.routes.request_bodies import BranchBody, MergeBody
+from omnigraph.server.routes.request_bodies import BranchBody, MergeBody, by_row
 
 router = graph_router()
 
@@ -53,16 +53,11 @@ async def merge(call: Call, body: MergeBody) -> Response:
     needs += [Need(Action.BRANCH_DELETE, body.source)] if body.delete_branch else []
 
     def merged() -> Any:
-        answers = {
-            (table_key, row_id): answer
-            for table_key, rows in (body.resolutions or {}).items()
-            for row_id, answer in rows.items()
-        }
         return call.graph.merge(
             body.source,
             body.target,
             strategy=body.strategy,
-            resolutions=answers or None,
+            resolutions=by_row(body.resolutions),
             dry_run=body.dry_run,
             delete_source=body.delete_branch,
             granularity=body.granularity,

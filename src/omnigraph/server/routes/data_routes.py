@@ -1,4 +1,4 @@
-"""Routes that move data: query, mutate, load, export, entity, and the older names of the first three."""
+"""Routes that move data: query, mutate, load, embed, export, entity, and the older names of the first three."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import IO, Annotated, Any, Literal
 
+import orjson
 from fastapi import Header, Query
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -27,8 +28,8 @@ from omnigraph.server.routes.graph_calls import (
     json_reply,
     replies,
 )
-from omnigraph.server.routes.reply_shapes import EntityReply, LoadReply, MutateReply, QueryReply
-from omnigraph.server.routes.request_bodies import ExportBody, LoadBody, MutateBody, OldQueryBody, QueryBody
+from omnigraph.server.routes.reply_shapes import EmbedReply, EntityReply, LoadReply, MutateReply, QueryReply
+from omnigraph.server.routes.request_bodies import EmbedBody, ExportBody, LoadBody, MutateBody, OldQueryBody, QueryBody
 from omnigraph.server.routes.result_bytes import ARROW, arrow_pieces, json_pieces
 from omnigraph.server.threads import in_chunks
 
@@ -53,6 +54,7 @@ _LINES: Responses = {
     200: {"description": "JSON lines.", "content": {LINES: {"schema": {"type": "string"}}}},
 }
 _RECORDS = {"requestBody": {"required": True, "content": {LINES: {"schema": {"type": "string"}}}}}
+_ROWS_OF = "The lines are plain rows of this type, not records that say their own; without a line it has no rows."
 _SPOOLED = 8 << 20
 """Bytes of a streamed load that wait in memory; beyond that they wait on disk."""
 
@@ -82,10 +84,21 @@ async def load_stream(
     mode: Annotated[Literal["append", "merge", "overwrite"], Query()],
     branch: Annotated[str | None, Query()] = None,
     from_: Annotated[str | None, Query(alias="from")] = None,
+    rows_of: Annotated[str | None, Query(alias="type", description=_ROWS_OF)] = None,
+    src: Annotated[str | None, Query(description="With `type`, of an edge: the name that its source has.")] = None,
+    dst: Annotated[str | None, Query(description="With `type`, of an edge: the name that its target has.")] = None,
+    stream: Annotated[str | None, Query(min_length=1, description="The name of a stream of loads.")] = None,
+    batch: Annotated[int | None, Query(ge=0, le=2**53, description="The number of this load in its stream.")] = None,
     if_commit: IfCommit = None,
 ) -> Response:
-    """As `load`, of any size. The records are read as they come, and loaded when they are all there."""
+    """As `load`, of any size. The records are read as they come, and loaded when they are all there.
+
+    A `batch` of a `stream` that the branch has is not loaded again: whoever got no answer repeats it.
+    """
+    if (stream is None) != (batch is None):
+        raise BadRequest("`stream` and `batch` go together: the name of a stream and the number of this load in it")
     place = branch or "main"
+    part = None if stream is None or batch is None else (stream, batch)
     ticket = call.admit(Need(Action.CHANGE, place))
     try:
         with tempfile.SpooledTemporaryFile(_SPOOLED) as spool:
@@ -100,12 +113,37 @@ async def load_stream(
                     held, size = [], 0
             await call.state.threads.write(partial(_keep, spool, held))
             spool.seek(0)
-            loaded = await call.state.threads.write(lambda: _loaded(call, spool, mode, branch, from_, if_commit))
+            rows = {} if rows_of is None else {"type": rows_of, "src": src, "dst": dst}
+            data = spool if rows_of is None else _rows(spool)
+            loaded = await call.state.threads.write(
+                lambda: _loaded(call, data, mode, branch, from_, if_commit, part, **rows)
+            )
         return json_reply(loaded)
     except ClientDisconnect:
         raise BadRequest("the client went before its records were all there; nothing was loaded") from None
     finally:
         ticket.release()
+
+
+@router.post("/embed", responses=replies(EmbedReply), summary="Make the vectors of stored texts")
+async def embed(call: Call, body: EmbedBody) -> Response:
+    """One commit. A dry run counts rows and tokens."""
+    place = body.branch or "main"
+
+    def done() -> bytes:
+        result = call.graph.embed(
+            body.types,
+            body.property,
+            mode=body.mode,
+            branch=body.branch,
+            dry_run=body.dry_run,
+            actor=call.actor,
+        )
+        return encoded({**result.to_json(), "uri": call.served.settings.id})
+
+    if body.dry_run:
+        return json_reply(await call.read(lambda _: done(), Need(Action.READ, place)))
+    return json_reply(await call.write(done, Need(Action.CHANGE, place)))
 
 
 @router.post("/export", responses=_LINES, summary="Write a graph out")
@@ -143,20 +181,19 @@ async def entity(
 async def read(call: Call, body: OldQueryBody, _timeout: Timeout = None) -> Response:
     """As `query`."""
     now = body.now()
-    return _older(call, await run_read(call, now.query, now.name, now.params, now.branch, now.snapshot), "query")
+    return await run_read(call, now.query, now.name, now.params, now.branch, now.snapshot)
 
 
 @router.post("/change", responses=replies(MutateReply), deprecated=True, summary="The older name of mutate")
 async def change(call: Call, body: OldQueryBody, if_commit: IfCommit = None) -> Response:
     """As `mutate`."""
-    done = await run_mutation(call, body.query_source, body.query_name, body.params, body.branch, if_commit)
-    return _older(call, done, "mutate")
+    return await run_mutation(call, body.query_source, body.query_name, body.params, body.branch, if_commit)
 
 
 @router.post("/ingest", responses=replies(LoadReply), deprecated=True, summary="The older name of load")
 async def ingest(call: Call, body: LoadBody, if_commit: IfCommit = None) -> Response:
     """As `load`."""
-    return _older(call, await load(call, body, if_commit), "load")
+    return await load(call, body, if_commit)
 
 
 # --- shared with stored queries ------------------------------------------------------------------------------------
@@ -206,10 +243,30 @@ async def _load(
 
 
 def _loaded(
-    call: GraphCall, data: Any, mode: Any, branch: str | None, from_: str | None, if_commit: str | None
+    call: GraphCall,
+    data: Any,
+    mode: Any,
+    branch: str | None,
+    from_: str | None,
+    if_commit: str | None,
+    batch: tuple[str, int] | None = None,
+    **rows: Any,
 ) -> bytes:
-    done = call.graph.load(data, mode=mode, branch=branch, from_=from_, actor=call.actor, if_commit=if_commit)
+    done = call.graph.load(
+        data, mode=mode, branch=branch, from_=from_, actor=call.actor, if_commit=if_commit, batch=batch, **rows
+    )
     return encoded({**done.to_json(), "uri": call.served.settings.id})
+
+
+def _rows(lines: IO[bytes]) -> Iterator[Any]:
+    """Plain rows, one JSON object to a line."""
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            yield orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise BadRequest(f"line {number} is not JSON: {error}") from None
 
 
 def _keep(spool: IO[bytes], pieces: list[bytes]) -> None:
@@ -219,10 +276,3 @@ def _keep(spool: IO[bytes], pieces: list[bytes]) -> None:
 def _read_need(branch: str | None, at: Any, action: Action = Action.READ) -> Need:
     """What a read needs. Which branch an older state is of is for the engine to find out, and to ask about."""
     return Need(action, None if at is not None else branch or "main")
-
-
-def _older(call: GraphCall, response: Response, successor: str) -> Response:
-    response.headers["Deprecation"] = "true"
-    path = f"/graphs/{call.served.settings.id}/{successor}"
-    response.headers["Link"] = f'<{path}>; rel="successor-version"'
-    return response

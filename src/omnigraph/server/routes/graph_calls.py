@@ -70,7 +70,9 @@ class GraphCall:
         """Ask the policy, then for admission. Whoever gets the ticket releases it."""
         policy = self.served.policy
         for need in needs:
-            if policy is not None and need.branch is not None:
+            if policy is not None and need.action is Action.ADMIN:
+                policy.require(self.actor, need.action)
+            elif policy is not None and need.branch is not None:
                 key = "target" if need.action in TO_A_BRANCH else "branch"
                 policy.require(self.actor, need.action, **{key: need.branch})
         ticket = self.state.admission.enter(self.actor)

@@ -104,6 +104,33 @@ class LoadReply(BaseModel):
     commit: Commit | None
 
 
+class EmbeddedProperty(BaseModel):
+    """A property whose vectors were made, or would be."""
+
+    table_key: str
+    property: str
+    source: str
+    model: str | None
+    rows: int
+    tokens: int
+    rows_ready: int
+    rows_cleared: int
+
+
+class EmbedReply(BaseModel):
+    """What was embedded, or would be."""
+
+    uri: str
+    branch: str
+    mode: str
+    dry_run: bool
+    rows: int
+    tokens: int
+    properties: list[EmbeddedProperty]
+    commit: Commit | None
+    engine: str
+
+
 class TableState(BaseModel):
     """A table of a snapshot."""
 
@@ -260,6 +287,7 @@ class GraphsReply(BaseModel):
     """The graphs of the server."""
 
     graphs: list[GraphEntry]
+    revision: int | None = None
 
 
 class HealthReply(BaseModel):
@@ -272,3 +300,4 @@ class ReloadReply(BaseModel):
     """Policies and stored queries were read again."""
 
     reloaded: bool
+    revision: int | None = None

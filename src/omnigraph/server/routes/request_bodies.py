@@ -67,6 +67,16 @@ class LoadBody(Body):
     from_: str | None = Field(None, alias="from", description="Make `branch` from this one if there is none.")
 
 
+class EmbedBody(Body):
+    """Whose vectors to make: of everything, or of some types and one property; and of which rows."""
+
+    types: list[str] | None = None
+    property: str | None = None
+    mode: Literal["missing", "stale", "all"] = "missing"
+    branch: str | None = None
+    dry_run: bool = Field(False, description="Only count rows and tokens; the provider is asked for nothing.")
+
+
 class ExportBody(Body):
     """What to export: everything, or some types."""
 
@@ -80,6 +90,7 @@ class SchemaBody(Body):
     """A schema to become that of the graph."""
 
     schema_source: str
+    branch: str | None = Field(None, description="The branch whose schema it is to be; `main` by default.")
     allow_data_loss: bool = False
 
 
@@ -102,6 +113,81 @@ class MergeBody(Body):
     dry_run: bool = False
     delete_branch: bool = False
     granularity: Literal["row", "property"] | None = None
+
+
+def by_row(resolutions: dict[str, dict[str, Any]] | None) -> dict[tuple[str, str], Any] | None:
+    """Answers for single rows, as the engine takes them."""
+    found = {
+        (table_key, row_id): answer
+        for table_key, rows in (resolutions or {}).items()
+        for row_id, answer in rows.items()
+    }
+    return found or None
+
+
+class RevertBody(Body):
+    """What to take back: a commit, or a range `a..b`."""
+
+    commit: str
+    branch: str | None = None
+    strategy: Literal["ours", "theirs"] | None = None
+    resolutions: dict[str, dict[str, Any]] | None = Field(None, description="As for a merge.")
+    dry_run: bool = False
+    granularity: Literal["row", "property"] | None = None
+
+
+class CherryPickBody(Body):
+    """What to bring: a commit, or a range `a..b`; and to which branch."""
+
+    commit: str
+    into: str | None = None
+    strategy: Literal["ours", "theirs"] | None = None
+    resolutions: dict[str, dict[str, Any]] | None = Field(None, description="As for a merge.")
+    dry_run: bool = False
+    granularity: Literal["row", "property"] | None = None
+
+
+class RestoreBody(Body):
+    """The state to go back to: a commit, a tag, a time, a branch."""
+
+    to: str | int
+    branch: str | None = None
+    dry_run: bool = False
+
+
+class TagBody(Body):
+    """A tag to make."""
+
+    name: str
+    target: Snapshot = Field(None, description="A branch, a commit or another tag; `main` by default.")
+
+
+class OptimizeBody(Body):
+    """Which branch to compact, and which of its tables."""
+
+    branch: str | None = None
+    tables: list[str] | None = None
+
+
+class IndicesBody(Body):
+    """Which branch gets its declared indexes."""
+
+    branch: str | None = None
+
+
+class CleanupBody(Body):
+    """How much history stays. Without `confirm` it is only told what would go."""
+
+    keep_versions: int | None = None
+    older_than: float | str | None = Field(None, description="Seconds, or a text such as `30d`.")
+    confirm: bool = False
+    force: bool = False
+
+
+class VerifyBody(Body):
+    """How to check."""
+
+    deep: bool = Field(False, description="Also compare every file with the checksum that its commit recorded.")
 
 
 class DiffBody(Body):

@@ -39,21 +39,25 @@ async def plan(call: Call, body: SchemaBody) -> Response:
     """Changes nothing."""
 
     def work(_: CancelToken) -> bytes:
-        found = call.graph.plan_schema(_text(body), allow_data_loss=body.allow_data_loss, actor=call.actor)
+        found = call.graph.plan_schema(
+            _text(body), branch=body.branch, allow_data_loss=body.allow_data_loss, actor=call.actor
+        )
         return encoded(found.to_json())
 
-    return json_reply(await call.read(work, Need(Action.READ, "main")))
+    return json_reply(await call.read(work, Need(Action.READ, body.branch or "main")))
 
 
-@router.post("/schema/apply", responses=replies(SchemaApplyReply), summary="Make another schema that of the graph")
+@router.post("/schema/apply", responses=replies(SchemaApplyReply), summary="Make another schema that of a branch")
 async def apply(call: Call, body: SchemaBody) -> Response:
     """In one commit with the tables that change."""
 
     def work() -> bytes:
-        done = call.graph.apply_schema(_text(body), allow_data_loss=body.allow_data_loss, actor=call.actor)
+        done = call.graph.apply_schema(
+            _text(body), branch=body.branch, allow_data_loss=body.allow_data_loss, actor=call.actor
+        )
         return encoded({**done.to_json(), "uri": call.served.settings.id})
 
-    return json_reply(await call.write(work, Need(Action.SCHEMA_APPLY, "main")))
+    return json_reply(await call.write(work, Need(Action.SCHEMA_APPLY, body.branch or "main")))
 
 
 def _text(body: SchemaBody) -> str:

@@ -45,7 +45,7 @@ async def graphs(request: Request) -> Response:
             found.append({"id": graph.settings.id, "status": "quarantined", "reason": graph.reason})
         else:
             found.append({"id": graph.settings.id, "status": "served"})
-    return json_reply({"graphs": found})
+    return json_reply({"graphs": found, "revision": state.graphs.revision})
 
 
 @router.get("/metrics", responses=_METRICS, summary="Metrics")
@@ -58,8 +58,11 @@ async def metrics(request: Request) -> Response:
 
 @router.post("/reload", responses=replies(ReloadReply), summary="Read policies and stored queries again")
 async def reload(request: Request) -> Response:
-    """Without dropping a request. What is broken changes nothing, and is told. Needs `admin` on every graph."""
+    """And, of a cluster, take its newest applied revision. Without dropping a request.
+
+    What is broken changes nothing, and is told. Needs `admin` on every graph, or by the policy of the cluster.
+    """
     state: ServerState = request.app.state.omnigraph
     state.graphs.require_admin(request.scope["omnigraph"].actor)
-    await state.threads.write(state.graphs.reload)
-    return json_reply({"reloaded": True})
+    revision = await state.threads.write(state.graphs.reload)
+    return json_reply({"reloaded": True, "revision": revision})

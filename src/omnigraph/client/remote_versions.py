@@ -1,0 +1,174 @@
+"""The history and the branches of a graph behind a server: commits, branches, merges, differences, the change feed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
+
+from omnigraph.choices import Engine, Granularity, Strategy, Target, Time
+from omnigraph.client.remote_held import RemoteHeld
+from omnigraph.client.wire_arguments import answers, filters, moment_text, state_name
+
+if TYPE_CHECKING:
+    from omnigraph.client.wire_values import RemoteDiff, RemotePage
+    from omnigraph.ledger.values import BranchRef, GraphCommit, History
+    from omnigraph.merge.changes import EntityChange
+    from omnigraph.merge.merge import MergeResult
+
+
+class RemoteVersions(RemoteHeld):
+    """History and branches; `RemoteGraph` has them."""
+
+    def head(self, branch: str | None = None) -> GraphCommit:
+        """The newest commit of a branch."""
+        return self.commit(self._transport.get("/snapshot", branch=branch or self._branch)["graph_commit_id"])
+
+    def commit(self, id: str) -> GraphCommit:
+        """One commit by its id."""
+        from omnigraph.client.wire_values import commit
+
+        return commit(self._transport.get(f"/commits/{quote(id, safe='')}"))
+
+    def log(
+        self,
+        branch: str | None = None,
+        by: str | None = None,
+        limit: int | None = None,
+        *,
+        since: Time | None = None,
+        until: Time | None = None,
+    ) -> History:
+        """The commits that a branch can reach, newest first."""
+        from omnigraph.client.wire_values import commit
+        from omnigraph.ledger.values import History
+
+        asked = {"branch": branch or self._branch, "actor": by, "limit": limit}
+        found = self._transport.get("/commits", **asked, since=moment_text(since), until=moment_text(until))
+        return History(commit(one) for one in found["commits"])
+
+    def commit_changes(self, id: str) -> Iterator[EntityChange]:
+        """What one commit changed against its first parent."""
+        from omnigraph.client.wire_values import diff
+
+        return iter(diff(self._transport.get(f"/commits/{quote(id, safe='')}/changes")))
+
+    def branch_list(self) -> list[str]:
+        """The names of the branches that may be read, sorted."""
+        return [found["name"] for found in self._transport.get("/branches")["branches"]]
+
+    def branch_create(self, name: str, from_: Target = None) -> BranchRef:
+        """Make a branch from another one (by default the handle's own), or from a commit or a tag."""
+        from omnigraph.client.wire_values import branch
+
+        return branch(self._transport.post("/branches", {"name": name, "from": state_name(from_) or self._branch}))
+
+    def branch_delete(self, name: str) -> None:
+        """Delete a branch. Its name is free at once."""
+        self._transport.delete(f"/branches/{quote(name, safe='/')}")
+
+    @contextmanager
+    def branch(self, name: str, from_: Target = None, *, merge: bool = False) -> Iterator[Self]:
+        """A handle bound to a branch, which is made when it does not exist. With `merge` it is merged at the end."""
+        if name not in self.branch_list():
+            self.branch_create(name, from_)
+        yield type(self)(self._transport, name)
+        if merge:
+            self.merge(name, into=self._branch)
+
+    def merge(
+        self,
+        source: str,
+        into: str = "main",
+        *,
+        strategy: Strategy | None = None,
+        resolutions: Mapping[tuple[str, str], Any] | None = None,
+        dry_run: bool = False,
+        delete_source: bool = False,
+        granularity: Granularity | None = None,
+        engine: Engine = "auto",
+    ) -> MergeResult:
+        """Merge one branch into another; what collides raises `MergeConflicts` and has no effect."""
+        from omnigraph.client.wire_values import merge_result
+
+        body = {
+            "source": source,
+            "target": into,
+            "strategy": strategy,
+            "resolutions": answers(resolutions),
+            "dry_run": dry_run,
+            "delete_branch": delete_source,
+            "granularity": granularity,
+        }
+        return merge_result(self._transport.post("/branches/merge", body))
+
+    def diff(
+        self,
+        a: Target,
+        b: Target,
+        *,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        ops: Collection[str] | None = None,
+        engine: Engine = "auto",
+    ) -> RemoteDiff:
+        """What differs between two targets: iterate for the changes, `summary()` for the counts."""
+        from omnigraph.client.wire_values import diff
+
+        body = {
+            "from": state_name(a) or self._branch,
+            "to": state_name(b) or self._branch,
+            **filters(kinds, types, ops),
+        }
+        return diff(self._transport.post("/diff", body))
+
+    def changes(
+        self,
+        branch: str | None = None,
+        since: str = "beginning",
+        *,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        ops: Collection[str] | None = None,
+        limit: int | None = None,
+    ) -> RemotePage:
+        """The change feed of a branch: one block per commit, and a cursor to go on from."""
+        from omnigraph.client.wire_values import page
+
+        asked = {"branch": branch or self._branch, "since": since, "limit": limit, **filters(kinds, types, ops)}
+        return page(self._transport.get("/changes", **asked))
+
+    def follow(
+        self,
+        branch: str | None = None,
+        since: str = "now",
+        *,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        ops: Collection[str] | None = None,
+    ) -> Iterator[RemotePage]:
+        """The change feed as it goes on: a page for each commit as it is published. Keep the cursor of the last one."""
+        from omnigraph.client.wire_errors import error_from
+        from omnigraph.client.wire_values import RemotePage, block
+
+        asked = {"branch": branch or self._branch, "since": since, **filters(kinds, types, ops)}
+        headers = {"Accept": "text/event-stream"}
+        with self._transport.stream("GET", "/changes", params=asked, headers=headers, timeout=60) as response:
+            kind = ""
+            for line in response.iter_lines():
+                if line.startswith("event: "):
+                    kind = line[7:]
+                elif line.startswith("data: "):
+                    content = json.loads(line[6:])
+                    if kind == "error":
+                        raise error_from(content, 500)
+                    found = block(content)
+                    yield RemotePage((found,), found.cursor)
+
+    def sync_branch(self, name: str | None = None) -> GraphCommit:
+        """Bind this handle to a branch (by default its own), and return its newest commit."""
+        head = self.head(name)
+        self._branch = name or self._branch
+        return head
