@@ -29,6 +29,7 @@ ONE_MEANING = {
     "codes": "the codes of a language's errors",
     "comparisons": "comparisons of the query language, by stage",
     "compile": "the compiler of a language",
+    "copy": "a copy of a graph, in process and on Spark",
     "entities": "nodes and edges as they are shown",
     "export": "a graph written out, in process and on Spark",
     "expressions": "expressions of the query language, by stage",
@@ -44,13 +45,11 @@ ONE_MEANING = {
     "progress": "how far work is, and how that is shown",
     "queries": "whole queries, by stage",
     "results": "results: of a query, by stage, and of a write",
-    "rows": "rows on their way through functions and writes",
     "run": "a compiled read run by an engine",
     "sources": "texts and inputs that a caller gives",
     "tables": "the tables of a graph",
     "types": "the types of columns, of functions, and on Spark",
     "values": "the plain values that a room speaks in",
-    "walk": "walking: over an expression, over a graph",
 }
 """Module names that stand in several rooms, and the one thing that each means."""
 

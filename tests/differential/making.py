@@ -274,7 +274,7 @@ class QueryMaker:
                 if block is not None:
                     made.append(block)
         if self.chance(0.15):
-            rng.shuffle(made)
+            made = self.shuffled(made)
         for _ in range(rng.choice((0, 0, 0, 0, 1, 2)) if depth else 0):
             before = set(scope.own)
             block = self.make("last block", scope, depth - 1)
@@ -289,6 +289,12 @@ class QueryMaker:
                 self.used["block after an optional"] += 1
                 made.append(inner)
         return tuple(made)
+
+    def shuffled(self, clauses: list[tree.Clause]) -> list[tree.Clause]:
+        """In another order; one `either` may use what another one binds, so those stay one behind the other."""
+        mixed = self.rng.sample(clauses, len(clauses))
+        ordered = iter([each for each in clauses if isinstance(each, tree.Either)])
+        return [next(ordered) if isinstance(each, tree.Either) else each for each in mixed]
 
     def condition(self, scope: Scope, depth: int = 2, *, inside: bool = False) -> tree.Expr | None:
         """A Boolean. `inside`: under `or` or `not`, or as a value."""

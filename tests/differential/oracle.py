@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -121,7 +122,7 @@ def next_stage(base: str, stage: tree.Stage, ctx: Context) -> str:
         if isinstance(column.expr, tree.Entity):
             bound = ctx.variables[column.expr.var]
             variables[name] = sql.Bound(ref, bound.kind, bound.nullable)
-            kept.append((name, f'{ref}."@id"'))
+            kept.extend((name, tie) for tie in ties_of(ref, bound.kind))
         else:
             values[name] = ref
             kept.append((name, ref))
@@ -159,9 +160,7 @@ def prepared(
     ties = [text for _, text in ctx.kept]
     for name, bound in ctx.variables.items():
         if name not in kept:
-            ties.append(f'{bound.ref}."@id"')
-            if bound.kind.startswith("interface:"):
-                ties.append(f'{bound.ref}."@type"')
+            ties.extend(ties_of(bound.ref, bound.kind))
     ctx.aliases = {each.alias: each.expr for each in columns if each.alias}
     resolved = [resolve(each.expr, ctx) for each in columns]
     if not distinct and not any(aggregates(each) for each in resolved):
@@ -179,8 +178,15 @@ def prepared(
         column = next((column for expr, column in computed if expr == tree.Entity(name, bound.kind)), None)
         if column is not None:
             ctx.variables[name] = sql.Bound(column, bound.kind, bound.nullable)
-    ties = [f'{name}."@id"' if ":" in expr.type else name for expr, name in computed[: len(keys)]]
+    ties = [tie for expr, name in computed[: len(keys)] for tie in ties_of(name, expr.type)]
     return f"SELECT {inside} FROM ({base}) AS rows_of_groups{by}", ties
+
+
+def ties_of(ref: str, kind: str) -> list[str]:
+    """What orders rows by a value: for an entity its id and, where several types may have that, the type."""
+    if ":" not in kind:
+        return [ref]
+    return [f'{ref}."@id"', *([f'{ref}."@type"'] if kind.startswith("interface:") else [])]
 
 
 def sort_key(key: tree.OrderKey, ctx: Context) -> str:
@@ -193,9 +199,18 @@ def sort_key(key: tree.OrderKey, ctx: Context) -> str:
     return f"{text} {'DESC' if down else 'ASC'} NULLS {nulls.upper()}"
 
 
-def resolve(expr: tree.Expr, ctx: Context) -> tree.Expr:
-    """The expression an alias stands for."""
-    return ctx.aliases[expr.name] if isinstance(expr, tree.Alias) and expr.name in ctx.aliases else expr
+def resolve(expr: Any, ctx: Context) -> Any:
+    """An expression with what its aliases stand for."""
+    if isinstance(expr, tree.Alias):
+        return resolve(ctx.aliases[expr.name], ctx) if expr.name in ctx.aliases else expr
+    if isinstance(expr, tuple):
+        return tuple(resolve(each, ctx) for each in expr)
+    if isinstance(expr, tree.Expr):
+        inside = {
+            name: resolve(value, ctx) for name, value in vars(expr).items() if isinstance(value, tuple | tree.Expr)
+        }
+        return replace(expr, **inside) if inside else expr  # type: ignore[type-var]
+    return expr
 
 
 def aggregates(expr: Any) -> list[tree.Expr]:

@@ -26,7 +26,7 @@ def block(clauses: tuple[tree.Clause, ...]) -> str:
     text = ""
     for each in clauses:
         one = written(each)
-        text += ("," if text and one[0] in "-[" else "") + ("\n  " if text else "") + one
+        text += ("," if text and one[0] in "-[(" else "") + ("\n  " if text else "") + one
     return "{ " + text + " }"
 
 
@@ -98,6 +98,8 @@ def _(node: tree.PathPart) -> str:
 @written.register
 def _(node: tree.Hop) -> str:
     name = "*" if node.any_edge else "|".join(each[0].lower() + each[1:] for each in (node.edge, *node.others))
+    if node.target in ("b", "x"):  # edge types are found without regard to case
+        name = name.upper()
     bounds = f"{{{node.low},{node.high}}}" if node.bounded else ""
     bounds += f"[{written(node.walk)}]" if node.walk is not None else ""
     binding = f"{variable(node.edge_var)}:" if node.edge_var else ""

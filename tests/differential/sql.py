@@ -420,11 +420,26 @@ def exposed(clauses: tuple[tree.Clause, ...]) -> set[str]:
     return found
 
 
+def _written_order(clause: tree.Clause) -> list[str]:
+    """The names that a clause binds for what is around it, as they stand in the text."""
+    match clause:
+        case tree.Bind(var):
+            return [var]
+        case tree.Hop(source=source, target=target, edge_var=edge_var):
+            return [source, *([edge_var] if edge_var else []), target]
+        case tree.Block(kind="optional", clauses=clauses):
+            return [name for each in clauses for name in _written_order(each)]
+        case tree.Either(arms):
+            bound = exposed((clause,))
+            return [name for each in arms[0] for name in _written_order(each) if name in bound]
+    return []
+
+
 def _in_text_order(clauses: tuple[tree.Clause, ...], ctx: Context, around: set[str]) -> None:
     """Ties are broken in the order of binding, which is that of the text, blocks that bind for others included."""
     first = dict.fromkeys(ctx.variables, -1)
-    for at, clause in reversed(list(enumerate(clauses))):
-        first.update(dict.fromkeys((exposed((clause,)) - around) & first.keys(), at))
+    names = [name for clause in clauses for name in _written_order(clause) if name in first and name not in around]
+    first.update({name: at for at, name in reversed(list(enumerate(names)))})
     ordered = sorted(ctx.variables.items(), key=lambda item: first[item[0]])
     ctx.variables.clear()
     ctx.variables.update(ordered)

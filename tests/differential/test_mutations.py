@@ -14,7 +14,7 @@ PER_GRAPH = 20
 @pytest.mark.slow
 def test_the_product_and_the_model_agree_on_mutations():
     made: Counter[str] = Counter()
-    for seed in range(1, 7):
+    for seed in range(1, 5):
         found = next(hunt_mutations(seed, PER_GRAPH, frozenset(), made), None)
         assert found is None, str(found)
     assert made["different"] >= 30

@@ -176,3 +176,18 @@ def test_a_panic_in_native_code_is_no_exception(new_table: NewTable) -> None:
         commit(base, Transaction(base.version, LanceOperation.CreateIndex([other], [])))
     assert panic.type.__name__ == "PanicException"
     assert not issubclass(panic.type, Exception)
+
+
+def test_the_number_of_a_fragment_is_not_used_again(new_table: NewTable) -> None:
+    """The manifest is read as a difference: what is in a fragment of a known number is known."""
+    table = new_table("a")
+    seen = {fragment.fragment_id for fragment in table.get_fragments()}
+    for value in range(3):
+        # Each update moves the row and leaves its fragment, the last one, empty: Lance drops it.
+        table = commit(table, upsert_of(table, "a", value=value))
+        numbers = {fragment.fragment_id for fragment in table.get_fragments()}
+        assert len(numbers) == 1
+        assert not numbers & seen
+        seen |= numbers
+    table = commit(table, append_of(table, "b"))
+    assert len({fragment.fragment_id for fragment in table.get_fragments()} - seen) == 1

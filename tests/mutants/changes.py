@@ -94,17 +94,24 @@ def _changes(tree: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str, str]]:
 
 
 def _running(tree: ast.AST) -> Iterator[ast.AST]:
-    """The nodes that run: no annotations, no decorators, nothing for types, nothing inside messages."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.JoinedStr | ast.Assert | ast.Raise | ast.AnnAssign | ast.arg):
+    """The nodes that run: no annotations, no decorators, nothing for types, nothing inside messages.
+
+    The defaults of a function run when it is made, before a change can be switched on. And `strict=True` is no part of
+    an answer: it makes a fault that is there already loud.
+    """
+    if isinstance(tree, ast.FunctionDef | ast.ClassDef):
+        children = iter(tree.body)
+    else:
+        children = ast.iter_child_nodes(tree)
+    for node in children:
+        if isinstance(node, ast.JoinedStr | ast.Assert | ast.Raise | ast.arg):
+            continue
+        if isinstance(node, ast.AnnAssign):
+            yield from _running(ast.Expr(node.value)) if node.value is not None else ()
             continue
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             continue
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            for part in node.body:
-                if not isinstance(part, ast.AnnAssign):
-                    yield part
-                    yield from _running(part)
+        if isinstance(node, ast.keyword) and node.arg == "strict":
             continue
         yield node
         yield from _running(node)

@@ -33,6 +33,18 @@ def test_every_kind_of_change_is_made() -> None:
     }
 
 
+def test_what_runs_before_a_change_can_be_switched_on_is_left_alone() -> None:
+    source = """
+class Kept:
+    def f(self, a: int | None, known: bool = True) -> int | None:
+        def g(b: int | None = 1 + 2) -> bool:
+            found: bool | None = b is None
+            return found
+        return zip(a, known, strict=True)
+"""
+    assert [change.old for change in changes_of(source)] == ["b is None"]
+
+
 def test_a_change_is_another_program_of_the_same_file() -> None:
     source = (Path(__file__).parents[2] / "src/omnigraph/ledger/recovery/decide.py").read_text(encoding="utf-8")
     changes = changes_of(source)

@@ -219,6 +219,7 @@ def run(loader: Loader, path: Path, existing: list[Any], data: Any, **options: A
     try:
         result: Any = loader(store, data, **options)
         told = {**result.to_json(), "uri": None, "engine": None}
+        told.pop("metrics", None)  # what a job of Spark measured is its own
         commit = told.pop("commit")
         told["commit kind"] = commit and (commit["kind"], commit["changes_data"], commit["actor_id"], commit["branch"])
     except OmniGraphError as error:

@@ -151,3 +151,35 @@ def test_undo_gives_the_same_rows_and_counts(placements: tuple[Placement, Placem
             own.append(state(g, tmp_path))
             seen.append(own)
     assert seen[0] == seen[1]
+
+
+NEXT_SCHEMA = SCHEMA.replace(
+    "age: I32?", 'years: I64? @rename_from("age")\n    mood: String? @default("calm")'
+).replace("edge Knows", "node Cat { name: String @key }\nedge Knows")
+
+
+def test_branches_with_different_schemas_merge_alike(placements: tuple[Placement, Placement], tmp_path: Path) -> None:
+    """Columns and rows of one table, a type with rows, rows put together, conflicts, and all of it taken back."""
+    seen = []
+    for placement in placements:
+        with history(tmp_path / placement.engine) as g:
+            g.apply_schema(NEXT_SCHEMA, branch="work")
+            g.load([{"type": "Cat", "data": {"name": f"c{n}"}} for n in range(30)], mode="append", branch="work")
+            moods = [{"slug": f"p{n}", "mood": "glad", "photo": "dHdv"} for n in range(5, 15)]
+            g.load(moods, type="Person", mode="merge", branch="work")
+            g.apply_schema(SCHEMA.replace("photo: Blob?", "photo: Blob?\n    tag: String?"))
+            g.load([{"slug": f"p{n}", "tag": "x"} for n in range(10, 30)], type="Person", mode="merge")
+            g.mutate(OLDER, s="p12", a=3)
+            dry = merge(g._store, "work", granularity="property", dry_run=True, placement=placement)
+            own: list[Any] = [[(c.row_id, c.properties, c.message) for c in dry.conflicts], list(dry.changes)]
+            result = merge(g._store, "work", granularity="property", strategy="theirs", placement=placement)
+            assert result.commit is not None
+            own += [result.tables, state(g, tmp_path), g.schema_source()]
+            g.load([{"edge": "Knows", "from": "p1", "to": "p2"}], mode="append")
+            undone = revert(g._store, result.commit.graph_commit_id, placement=placement)
+            own += [undone.tables, state(g, tmp_path)]
+            restore(g._store, "work", placement=placement)
+            own.append(state(g, tmp_path))
+            assert own[0]
+            seen.append(own)
+    assert seen[0] == seen[1]

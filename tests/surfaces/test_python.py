@@ -79,6 +79,7 @@ def test_a_keyword_is_an_argument_or_a_parameter_and_never_both(graph: og.Graph)
     for call in (
         lambda: graph.query(by_name, name="A"),
         lambda: graph.query(on_branch, branch="review"),
+        lambda: graph.query(on_branch, branch="A"),
         lambda: graph.explain(on_branch, branch="review"),
         lambda: graph.mutate('query m($actor: String?) { update P set { name: $actor } where k = "zz" }', actor="x"),
     ):
@@ -103,6 +104,10 @@ RAW: list[tuple[Callable[[og.Graph], object], type[OmniGraphError], str]] = [
     (lambda g: g.load(pd.DataFrame([["a", "b"]], columns=["k", "k"]), mode="merge", type="P"), BadRequest, "`k`"),
     (lambda g: g.load(pd.DataFrame({"x": ["a"]}), mode="merge", type="K", src="x"), BadRequest, r"dst=… \(--dst\)"),
     (lambda g: g.load(pd.DataFrame({"x": ["a"]}), mode="merge", type="K", src="y"), BadRequest, "src names the column"),
+    (lambda g: g.load(pd.DataFrame({"k": ["a"]}), mode="merge", type="P", src="k"), BadRequest, "P is a node type"),
+    (lambda g: g.load([], mode="merge", type=5), BadRequest, "type is a text"),  # type: ignore[arg-type]
+    (lambda g: g.log(limit=-1), BadRequest, "limit is a whole number"),
+    (lambda g: g.log(limit="x"), BadRequest, "limit is a whole number"),  # type: ignore[arg-type]
     (lambda g: g.merge("__schema_apply_lock__"), BadRequest, "^merge: "),
     (lambda g: g.merge("review", into="__schema_apply_lock__"), BadRequest, "^merge: "),
     (lambda g: g.branch_create("x", from_="__schema_apply_lock__"), BadRequest, "^branch create: "),

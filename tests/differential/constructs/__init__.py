@@ -6,6 +6,7 @@ Importing this package makes them all known.
 from tests.differential.constructs import (
     aggregates,
     blocks,
+    combinations,
     conditions,
     details,
     hops,
@@ -22,6 +23,7 @@ from tests.differential.constructs import (
 __all__ = [
     "aggregates",
     "blocks",
+    "combinations",
     "conditions",
     "details",
     "hops",

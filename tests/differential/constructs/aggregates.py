@@ -151,7 +151,11 @@ def least_or_greatest(q: QueryMaker, scope: Scope) -> tree.Expr | None:
 @makes("aggregate", 1)
 def distinct_aggregate(q: QueryMaker, scope: Scope) -> tree.Expr | None:
     made = q.make("aggregate", scope)
-    return None if made is None or made.distinct else Aggregate(made.function, made.argument, distinct=True)
+    return (
+        None
+        if not isinstance(made, Aggregate) or made.distinct
+        else Aggregate(made.function, made.argument, distinct=True)
+    )
 
 
 @makes("aggregate", 1.5)

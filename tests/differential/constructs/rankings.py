@@ -87,7 +87,9 @@ def shortness(text: str | None, query: str | None) -> float | None:
 
 
 def _by_text(q: QueryMaker, scope: Scope) -> Bm25 | None:
-    prop = q.prop(scope, of=lambda each: each.type == "String")
+    """Over texts of one type: each type scores by its own statistics, so equal texts of two types may differ."""
+    own = {name: kind for name, kind in scope.own.items() if not kind.startswith("interface:")}
+    prop = q.prop(Scope(own, own), of=lambda each: each.type == "String")
     if prop is None or prop.name == "name":
         return None
     return Bm25(prop, q.constant(q.rng.choice(WORDS), "String"))

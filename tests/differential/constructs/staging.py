@@ -52,6 +52,8 @@ def with_stage(q: QueryMaker, scope: Scope) -> tuple[tree.Stage, Scope] | None:
     nodes = [name for name in scope.own if name[0] != "_" and scope.own[name].startswith("node:")]
     if not nodes:
         return None
+    edges = [name for name in scope.own if name[0] != "_" and scope.own[name].startswith("edge:")]
+    nodes += [name for name in edges if "|" not in scope.own[name] and q.chance(0.4)]
     own = Scope(scope.own, scope.own)
     kept = q.rng.sample(nodes, 1 if q.chance(0.7) else min(2, len(nodes)))
     columns = [tree.Column(tree.Entity(name, scope.own[name])) for name in kept]
