@@ -28,7 +28,7 @@ lint: $(STAMP)
 	$(BIN)/lint-imports --no-cache
 
 test: setup lint
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations=40
 
 test-fast: setup
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not spark"

@@ -2,7 +2,7 @@
 
 python -m benchmarks [SUITE ...] [--out FILE]
 
-`scale` and `search_scale` take minutes and gigabytes of disk: they run only when they are named.
+`scale`, `search_scale` and `columnar` take minutes and gigabytes of disk: they run only when they are named.
 
 python -m benchmarks soak_writers [--minutes 10]   runs many writers for long and says whether all went well
 """
@@ -16,8 +16,24 @@ from pathlib import Path
 
 from benchmarks.harness import Row, markdown
 
-SUITES = ("languages", "open", "mutation", "writers", "read", "search", "merge", "undo", "load", "spark", "large")
-ONLY_WHEN_NAMED = ("scale", "search_scale")
+SUITES = (
+    "languages",
+    "open",
+    "mutation",
+    "writers",
+    "read",
+    "search_texts",
+    "search_vectors",
+    "search_recall",
+    "adjacency",
+    "merge",
+    "undo",
+    "load",
+    "server",
+    "spark",
+    "large",
+)
+ONLY_WHEN_NAMED = ("scale", "search_scale", "columnar")
 
 
 def main() -> None:

@@ -2,12 +2,15 @@
 
 All three answer the same question with the same rows; every answer is compared before it is timed. Times are end to
 end in Python, warm: text in, Arrow out.
+
+python -m benchmarks.bench_read [--only optional group-by]   the comparisons whose names hold one of these
 """
 
 from __future__ import annotations
 
+import argparse
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -323,16 +326,19 @@ def cases(s: Setting) -> list[Case]:
     return found
 
 
-def optional_as_join(s: Setting) -> Row:
-    """An `optional` beside the join that it is: both of our own."""
+def beside_itself(s: Setting) -> list[Case]:
+    """Clauses beside what they stand for, both of our own: (name, the clause, what it stands for, nothing, goal)."""
 
-    def total(clause: str) -> Callable[[], pa.Table]:
-        text = f"query q() {{ match {{ $p: Person  {clause} }} return {{ sum($x.age) as n }} }}"
+    def asked(match: str, value: str) -> Callable[[], pa.Table]:
+        text = f"query q() {{ match {{ $p: Person  {match} }} return {{ {value} as n }} }}"
         return lambda: s.ours(text)
 
-    optional, join = total("optional { $p knows $x }"), total("$p knows $x")
-    check_equal("optional", optional(), join())
-    return measure("optional: the join that it is", optional, join, "no more than the join")
+    optional, join = asked("optional { $p knows $x }", "sum($x.age)"), asked("$p knows $x", "sum($x.age)")
+    exists, every = asked("exists { $p knows{1,2} $x }", "count($p)"), asked("$p knows{1,2} $x", "count(distinct $p)")
+    return [
+        ("optional: the join that it is", optional, join, None, "no more than the join"),
+        ("exists over 1 to 2 hops: all of its matches", exists, every, None, "a part of them"),
+    ]
 
 
 def check_equal(name: str, ours: pa.Table, theirs: pa.Table) -> None:
@@ -342,13 +348,17 @@ def check_equal(name: str, ours: pa.Table, theirs: pa.Table) -> None:
         raise AssertionError(f"{name}: the answers differ: {one[:5]} … ({len(one)}), {two[:5]} … ({len(two)})")
 
 
-def run(nodes: int = NODES, edges: int = EDGES) -> list[Row]:
-    """All comparisons."""
+def run(nodes: int = NODES, edges: int = EDGES, only: Sequence[str] = ()) -> list[Row]:
+    """All comparisons, or those whose names hold one of the words."""
+
+    def wanted(found: list[Case]) -> list[Case]:
+        return [case for case in found if not only or any(word in case[0] for word in only)]
+
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as path:
         setting = Setting(Path(path), nodes, edges)
-        every = cases(setting)
-        for _, ours, _, _, _ in every:
+        every, own = wanted(cases(setting)), wanted(beside_itself(setting))
+        for _, ours, _, _, _ in [*every, *own]:
             ours()
         for name, ours, duck, bug, goal in every:
             for engine, other in (("DuckDB", duck), ("ladybug", bug)):
@@ -356,9 +366,17 @@ def run(nodes: int = NODES, edges: int = EDGES) -> list[Row]:
                     continue
                 check_equal(f"{name}, {engine}", ours(), other())
                 rows.append(measure(f"{name}: {engine}", ours, other, goal))
-        rows.append(optional_as_join(setting))
+        for name, ours, other, _, goal in own:
+            assert other is not None
+            check_equal(name, ours(), other())
+            rows.append(measure(name, ours, other, goal))
     return rows
 
 
 if __name__ == "__main__":
-    print(markdown(run()))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_read")
+    parser.add_argument("--only", nargs="*", default=[], metavar="WORD")
+    parser.add_argument("--nodes", type=int, default=NODES)
+    parser.add_argument("--edges", type=int, default=EDGES)
+    given = parser.parse_args()
+    print(markdown(run(given.nodes, given.edges, given.only)))

@@ -34,6 +34,7 @@ READ = 'query q() { match { $p: T0 { slug: "first" } } return { $p.age } }'
 SET = 'query q($a: I32) { update T0 set { age: $a } where slug = "first" }'
 GONE = "query q($s: String) { delete T0 where slug = $s }"
 LATENCY = 0.02
+LITTLE_LONGER = "a commit longer at most: within 3 times"
 GOAL = "at least 0.9 of one writer, p99 at most 2 fair shares"
 _numbers = count()
 
@@ -270,7 +271,20 @@ def _maintenance(directory: Path) -> list[Row]:
         stop.set()
         upkeep.join()
     told = f"p99 of a write beside optimize and cleanup without end ({len(rounds)} rounds), {beside.errors} errors"
-    return [Row(told, beside.p99, alone.p99, beside.p99 / alone.p99, "a commit longer at most: within 3 times")]
+    return [Row(told, beside.p99, alone.p99, beside.p99 / alone.p99, LITTLE_LONGER), _tails(directory)]
+
+
+def _tails(directory: Path) -> Row:
+    """The slowest writes where the tail is compacted every few writes, against those where it never is."""
+    found: dict[int, Figures] = {}
+    for most in (0, 8):
+        # The number of fragments is what differs: no write of either side has many to look through.
+        with override(auto_compact_fragments=most), og.init(directory / f"tails-{most}", schema=SCHEMA) as graph:
+            threads(1, 16, lambda n: put(graph, n, False))
+            found[most] = threads(1, 96, lambda n: put(graph, n, False))
+    with_tails, without = found[8], found[0]
+    told = f"p99 of a write where every eighth has the tail compacted, {with_tails.errors} errors"
+    return Row(told, with_tails.p99, without.p99, with_tails.p99 / without.p99, LITTLE_LONGER)
 
 
 def _child(uri: str, writes: int, spread: bool, number: int) -> None:

@@ -3,15 +3,19 @@
 python -m benchmarks soak_writers [--minutes 10] [--writers 16] [--processes 4] [--at URI]
 
 Every acknowledged write is noted; at the end each is there once, nothing else is, every commit is in the log with its
-parent, and `verify --deep` finds nothing. Readers check meanwhile that a snapshot is whole: each write makes a person
-and an edge from it in one commit. The last line says whether it passed, and what was counted.
+parent, and `verify --deep` finds nothing. Meanwhile readers check that a snapshot is whole (each write makes a person
+and an edge from it in one commit), that history only grows, and that who was acknowledged is there at once; upkeep
+verifies the graph in every round. The last line says whether it passed, and what was counted; how long writes took is
+told for the threads of the one process and for the other processes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -51,7 +55,7 @@ class Journal:
         self.visits: Counter[str] = Counter()
         self.done: Counter[str] = Counter()
         self.errors: list[str] = []
-        self.slowest = 0.0
+        self.waits: list[float] = []
 
     def to_json(self) -> dict[str, object]:
         """For the process that started this one."""
@@ -60,7 +64,7 @@ class Journal:
             "visits": self.visits,
             "done": self.done,
             "errors": self.errors,
-            "slowest": self.slowest,
+            "waits": self.waits,
         }
 
 
@@ -88,16 +92,22 @@ def writer(graph: og.Graph, name: str, until: float, journal: Journal) -> None:
                 graph.mutate(ARRIVE, s=slug, c=city)
                 journal.people.add(slug)
                 mine.append(slug)
+                if number % 8 == 0 and graph.entity("Person", slug) is None:
+                    journal.errors.append(f"{name}: {slug} was acknowledged and is not there")
             journal.done[kind] += 1
         except OmniGraphError as error:
             journal.errors.append(f"{name}: {type(error).__name__}: {error}")
-        journal.slowest = max(journal.slowest, time.monotonic() - began)
+        journal.waits.append(time.monotonic() - began)
 
 
 def reader(graph: og.Graph, until: float, journal: Journal) -> None:
-    """In every snapshot as many people as homes."""
+    """In every snapshot as many people as homes, and none older than the one before."""
+    seen = 0
     while time.monotonic() < until:
-        head = graph.head().graph_commit_id
+        found = graph.head()
+        if found.manifest_version < seen:
+            journal.errors.append(f"the head went back from version {seen} to {found.manifest_version}")
+        seen, head = found.manifest_version, found.graph_commit_id
         people, homes = (graph.query(query, at=head).rows()[0]["n"] for query in (PEOPLE, HOMES))
         if people != homes:
             journal.errors.append(f"at {head} there are {people} people and {homes} homes")
@@ -123,11 +133,13 @@ def merger(graph: og.Graph, name: str, until: float, journal: Journal) -> None:
 
 
 def upkeep(graph: og.Graph, until: float, journal: Journal) -> None:
-    """Optimize and clean up all the time."""
+    """Optimize, clean up and verify all the time."""
     while time.monotonic() < until:
         try:
             graph.optimize("main", engine="local")
             graph.cleanup(keep_versions=50, confirm=True)
+            if not (found := graph.verify()).ok:
+                journal.errors.append(f"verify: {found}")
             journal.done["upkeep"] += 1
         except OmniGraphError as error:
             if error.kind not in RETRYABLE:
@@ -160,7 +172,7 @@ def work(uri: str, name: str, seconds: float, writers: int, combine: bool, all_k
         whole.visits += journal.visits
         whole.done += journal.done
         whole.errors += journal.errors
-        whole.slowest = max(whole.slowest, journal.slowest)
+        whole.waits += journal.waits
     return whole
 
 
@@ -178,14 +190,16 @@ def soak(uri: str, minutes: float, writers: int, processes: int) -> dict[str, An
         for number in range(processes)
     ]
     own = work(uri, "p", seconds, writers, combine=False, all_kinds=True)
-    people, visits, done, errors, slowest = set(own.people), own.visits, own.done, own.errors, own.slowest
+    people, visits, done, errors = set(own.people), own.visits, own.done, own.errors
+    others: list[float] = []
+    load = os.getloadavg()[1]
     for child in children:
         told = json.loads(child.communicate()[0])
         people |= set(told["people"])
         visits += Counter(told["visits"])
         done += Counter(told["done"])
         errors += told["errors"]
-        slowest = max(slowest, told["slowest"])
+        others += told["waits"]
     with og.open(uri) as graph:
         found = {row["s"] for row in graph.query("query q() { match { $p: Person } return { $p.slug as s } }").rows()}
         cities = graph.query("query q() { match { $c: City } return { $c.slug as s, $c.visits as v } }").rows()
@@ -194,7 +208,8 @@ def soak(uri: str, minutes: float, writers: int, processes: int) -> dict[str, An
             "done": dict(done),
             "errors": errors[:10],
             "error_count": len(errors),
-            "slowest_seconds": round(slowest, 1),
+            "load": round(load, 1),
+            "waits": {"threads": _spread(own.waits), "processes": _spread(others)},
             "lost": sorted(people - found)[:10],
             "unexplained": sorted(found - people)[:10],
             "visits_agree": counted == visits,
@@ -203,12 +218,19 @@ def soak(uri: str, minutes: float, writers: int, processes: int) -> dict[str, An
         }
 
 
+def _spread(waits: list[float]) -> dict[str, float]:
+    """How long writes took, in seconds."""
+    cuts = statistics.quantiles(waits, n=100) if len(waits) > 1 else waits * 99
+    return {"median": round(cuts[49], 2), "p99": round(cuts[98], 2), "longest": round(max(waits), 2)} if waits else {}
+
+
 def verdict(report: dict[str, Any]) -> str:
     """One line: whether everything holds, and how much was done."""
     wrong = {name: report[name] for name in ("lost", "unexplained", "errors") if report[name]}
     wrong |= {name: False for name in ("visits_agree", "verified") if not report[name]}
     done = ", ".join(f"{count} {name}" for name, count in sorted(report["done"].items()))
-    told = f"{done}; {report['commits']} commits, slowest write {report['slowest_seconds']} s"
+    waits = ", ".join(f"{who} {told}" for who, told in report["waits"].items())
+    told = f"{done}; {report['commits']} commits; seconds of a write: {waits}; load {report['load']}"
     return f"FAIL {wrong}; {told}" if wrong else f"PASS {told}; none lost, none twice, no error"
 
 

@@ -24,6 +24,8 @@ from omnigraph.graph import Graph
 
 if TYPE_CHECKING:
     from omnigraph.client.remote_graph import RemoteGraph
+    from omnigraph.client.wire_values import RemotePage
+    from omnigraph.merge.feed import Page
     from omnigraph.policy.decide_access import Policy
 
 P = ParamSpec("P")
@@ -79,6 +81,8 @@ class AsyncGraph:
         self.to_spark = _awaited(graph.to_spark)
         self.mutate = _awaited(graph.mutate)
         self.load = _awaited(graph.load)
+        self.embed = _awaited(graph.embed)
+        self.load_stream = _awaited(graph.load_stream)
         self.catalog = _awaited(graph.catalog)
         self.schema_source = _awaited(graph.schema_source)
         self.plan_schema = _awaited(graph.plan_schema)
@@ -146,6 +150,28 @@ class AsyncGraph:
         while (piece := await asyncio.to_thread(next, lines, None)) is not None:
             yield piece
 
+    async def follow(
+        self,
+        branch: str | None = None,
+        since: str = "now",
+        *,
+        limit: int = 100,
+        every: float = 0.5,
+        timeout: float | None = None,
+        **filters: Any,
+    ) -> AsyncIterator[Page]:
+        """The change feed as it goes on, as `Graph.follow` gives it: `async for page in g.follow()`."""
+        found = await self.changes(branch, since, limit=limit, **filters)
+        waited = 0.0
+        while timeout is None or waited < timeout or found.blocks:
+            if found.blocks:
+                waited = 0.0
+                yield found
+            else:
+                await asyncio.sleep(every)
+                waited += every
+            found = await self.changes(branch, found.cursor, limit=limit, **filters)
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -169,6 +195,7 @@ class AsyncRemoteGraph:
         self.export = _awaited(graph.export)
         self.mutate = _awaited(graph.mutate)
         self.load = _awaited(graph.load)
+        self.embed = _awaited(graph.embed)
         self.schema_source = _awaited(graph.schema_source)
         self.plan_schema = _awaited(graph.plan_schema)
         self.apply_schema = _awaited(graph.apply_schema)
@@ -180,9 +207,28 @@ class AsyncRemoteGraph:
         self.branch_create = _awaited(graph.branch_create)
         self.branch_delete = _awaited(graph.branch_delete)
         self.merge = _awaited(graph.merge)
+        self.revert = _awaited(graph.revert)
+        self.restore = _awaited(graph.restore)
+        self.cherry_pick = _awaited(graph.cherry_pick)
+        self.ensure_indices = _awaited(graph.ensure_indices)
+        self.optimize = _awaited(graph.optimize)
+        self.cleanup = _awaited(graph.cleanup)
+        self.verify = _awaited(graph.verify)
+        self.recoveries = _awaited(graph.recoveries)
         self.diff = _awaited(graph.diff)
         self.changes = _awaited(graph.changes)
         self.close = _awaited(graph.close)
+
+    @property
+    def tags(self) -> AsyncTags:
+        """Names for commits: `create`, `list`, `delete`."""
+        return AsyncTags(self.graph)
+
+    async def follow(self, branch: str | None = None, since: str = "now", **options: Any) -> AsyncIterator[RemotePage]:
+        """The change feed as it goes on, as `RemoteGraph.follow` gives it."""
+        pages = self.graph.follow(branch, since, **options)
+        while (page := await asyncio.to_thread(next, pages, None)) is not None:
+            yield page
 
     async def __aenter__(self) -> Self:
         return self
@@ -196,7 +242,7 @@ class AsyncRemoteGraph:
 class AsyncTags:
     """The tags of a graph, awaited."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph | RemoteGraph) -> None:
         self.create = _awaited(graph.tags.create)
         self.list = _awaited(graph.tags.list)
         self.delete = _awaited(graph.tags.delete)

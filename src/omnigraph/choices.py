@@ -17,6 +17,10 @@ Strategy = Literal["ours", "theirs"]
 Granularity = Literal["row", "property"]
 """How fine the changes are that can collide in a merge: a whole row, or one property of it."""
 
+EmbedMode = Literal["missing", "stale", "all"]
+"""Which rows get a vector of their text: those without one; also those whose vector was made of another text or by
+another model; all."""
+
 ExportFormat = Literal["jsonl", "parquet"]
 """What an export writes."""
 

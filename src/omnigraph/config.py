@@ -96,7 +96,8 @@ class Settings:
 
     commit_log_delay: float = _from_environment(0.2, "OMNIGRAPH_COMMIT_LOG_DELAY", parse_duration)
     """Seconds that a small write to `main` may be acknowledged before it is in the commit log, so that those which come
-    close together are logged together; 0 logs each before it is acknowledged. The commit itself is durable at once."""
+    close together are logged together (four times as long while other processes write too); 0 logs each before it is
+    acknowledged. The commit itself is durable at once."""
 
     commit_log_prune_every: int = _from_environment(32, "OMNIGRAPH_COMMIT_LOG_PRUNE_EVERY", _whole)
     """Old versions of the commit log are removed each time this many have piled up."""
@@ -185,12 +186,14 @@ OTHER_VARIABLES: Final[Mapping[str, str]] = {
     "OMNIGRAPH_POLICY": "The policy file that commands are under, as `--policy` would name it.",
     "OMNIGRAPH_SERVER": "The server of a command that names no graph, as `--server` would name it.",
     "OMNIGRAPH_PROFILE": "The profile of a command, as `--profile` would name it.",
+    "OMNIGRAPH_OUTPUT": "How rows are written, as `--format` would name it; `json` is for every command on a graph.",
     "OMNIGRAPH_TOKEN_<SERVER>": "The token for a server of the configuration, its name in capitals.",
     "OMNIGRAPH_TOKEN": "The token for a server that is named by a URL which the configuration does not have.",
     "OMNIGRAPH_SERVER_BEARER_TOKENS_FILE": "Of a server: a file with `{actor: token}`, JSON.",
     "OMNIGRAPH_SERVER_BEARER_TOKENS_JSON": "Of a server: the same, in the variable itself.",
     "OMNIGRAPH_SERVER_BEARER_TOKEN": "Of a server: one token, of the actor `default`.",
     "OMNIGRAPH_TARGET_URI": "Of a server: the graph to serve.",
+    "OMNIGRAPH_CLUSTER": "Of a server: the cluster to serve instead, by its folder or its storage.",
     "OMNIGRAPH_QUERIES": "Of a server: its stored queries, as `--queries` would name them.",
     "OMNIGRAPH_BIND": "Of a server: HOST:PORT to listen on.",
     "OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX": "Of a server: requests of one actor under way, 16 by default.",
@@ -211,6 +214,8 @@ OTHER_VARIABLES: Final[Mapping[str, str]] = {
     "OMNIGRAPH_EMBEDDING_TIMEOUT": "How long one try may take: `20s` when unset.",
     "OMNIGRAPH_EMBEDDING_BATCH": "The most texts of one request: 64 when unset.",
     "OMNIGRAPH_EMBEDDING_CALLS_PER_SECOND": "The provider's limit on requests: none when unset.",
+    "OMNIGRAPH_EMBEDDING_PARALLEL": "Requests to the provider that are under way at once: 4 when unset.",
+    "OMNIGRAPH_EMBEDDING_ON_WRITE": "`off`: loads and mutations make no vectors, only `embed` does.",
     "OMNIGRAPH_FAILPOINTS": "For tests: makes a crash happen at a named place, on the command line too.",
     "AWS_*": "Endpoint, region and credentials of `s3://`, as every other program reads them.",
 }

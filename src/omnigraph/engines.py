@@ -9,6 +9,7 @@ from omnigraph.errors import BadRequest
 
 if TYPE_CHECKING:
     from omnigraph.ledger.values import Snapshot
+    from omnigraph.maintain.copying.carriers import Carriers
     from omnigraph.maintain.optimize.workers import Workers
     from omnigraph.merge.placement import Placement
 
@@ -53,3 +54,18 @@ def row_placement(wanted: str, *snapshots: Snapshot) -> Placement:
     from omnigraph.merge.placement import IN_PROCESS
 
     return IN_PROCESS
+
+
+def copy_carriers(wanted: str, size: int) -> Carriers:
+    """Who copies files of this many bytes. By itself a copy starts no session: it waits for the stores, which threads
+    of one process can do as well as those of a JVM; only a session that is there may have more machines to ask."""
+    from omnigraph.maintain.copying.carriers import LOCAL
+    from omnigraph.spark.session.engine import choose_engine
+    from omnigraph.spark.session.session import active_session
+
+    asked = choose_engine(wanted)
+    if asked == "spark" or (active_session() is not None and choose_engine(wanted, input_bytes=size) == "spark"):
+        from omnigraph.spark.jobs.copy import spark_carriers
+
+        return spark_carriers()
+    return LOCAL

@@ -356,7 +356,7 @@ class ValidationFailed(OmniGraphError):
 
     def __init__(self, message: str, violations: Sequence[Violation], counts: Mapping[str, int] | None = None) -> None:
         self.violations = tuple(violations)
-        self.counts = dict(counts) if counts is not None else _count(self.violations)
+        self.counts = {str(kind): n for kind, n in counts.items()} if counts is not None else _count(self.violations)
         super().__init__(message, violations=[v.to_json() for v in self.violations], violation_counts=self.counts)
 
 
@@ -372,7 +372,7 @@ class KeyConflict(ValidationFailed):
 def _count(violations: Sequence[Violation]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for violation in violations:
-        counts[violation.kind] = counts.get(violation.kind, 0) + 1
+        counts[str(violation.kind)] = counts.get(violation.kind, 0) + 1
     return counts
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from omnigraph.choices import Engine
 from omnigraph.errors import BadRequest
 from omnigraph.forked import is_here, opened_here
 from omnigraph.graph_groups import BranchGroup, MaintenanceGroup, SchemaGroup
@@ -19,6 +21,7 @@ from omnigraph.policy.actions import Action
 from omnigraph.sources import named_in_errors, schema_source
 
 if TYPE_CHECKING:
+    from omnigraph.embed.provider_settings import EmbeddingSettings
     from omnigraph.ledger.recovery.recover import RecoveryReport
     from omnigraph.ledger.store import GraphStore
     from omnigraph.maintain.copying.copy import CopyResult
@@ -44,17 +47,23 @@ def open(  # noqa: A001 - `og.open` is how it reads
     actor: str | None = None,
     combine: bool = False,
     policy: Policy | Bundle | str | PathLike[str] | None = None,
+    embedding: EmbeddingSettings | None = None,
+    blob_bases: Collection[str] = (),
 ) -> Graph:
     """Open a graph. Opening for writing finishes or undoes what a crashed writer left; read-only changes nothing.
 
     With `combine`, mutations of this handle that wait for each other share their commits, which list them. With a
     `policy` (the path of its file), every call of the handle is allowed by one of its rules, or refused.
+    `embedding` is the provider of vectors for texts; without, the one that the environment names.
+    Blobs that are given by a URI may be read from below `blob_bases`, whatever OMNIGRAPH_BLOB_URIS says.
     """
     from omnigraph.ledger.store import open_store
 
     opened_here()
     rules = _installed(policy)
     store = open_store(_address(uri), read_only=read_only)
+    store.embedding = embedding
+    store.blob_bases = tuple(blob_bases)
     try:
         store.branch(branch)
     except BaseException:
@@ -77,22 +86,27 @@ def copy(
     *,
     branches: Collection[str] = (),
     at: str | None = None,
+    engine: Engine = "auto",
     actor: str | None = None,
     policy: Policy | Bundle | str | PathLike[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> CopyResult:
     """Copy a graph with its history to an empty place, on any store, while others go on writing to it.
 
-    With `branches`, only `main` and those; with `at`, only `main` as it was then. An interrupted copy is carried on by
-    the same call. Under a `policy` the actor must be allowed to administer the graph: a copy has all of it.
+    With `branches`, only `main` and those; with `at`, only the branch of a commit as it was then, and `main` as that
+    commit knows it. An interrupted copy is carried on by the same call. With `engine` spark the files are carried by
+    tasks; auto takes a session that is active for large graphs. Under a `policy` the actor must be allowed to
+    administer the graph: a copy has all of it.
     """
+    from omnigraph.engines import copy_carriers
     from omnigraph.maintain.copying.copy import copy as make_copy
 
     opened_here()
     rules = _installed(policy)
     if rules is not None:
         rules.require(actor, Action.ADMIN)
-    return make_copy(_address(source), _address(target), branches=branches, at=at, progress=progress)
+    carriers = partial(copy_carriers, engine)
+    return make_copy(_address(source), _address(target), branches=branches, at=at, progress=progress, carriers=carriers)
 
 
 def _address(uri: str | PathLike[str]) -> str:

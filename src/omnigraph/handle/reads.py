@@ -12,7 +12,7 @@ from omnigraph.errors import BadRequest
 from omnigraph.handle.held import Held
 from omnigraph.policy.actions import Action
 from omnigraph.query.compiled import CacheKey
-from omnigraph.sources import gathered, named_in_errors, query_source
+from omnigraph.sources import Source, gathered, named_in_errors, query_source
 
 if TYPE_CHECKING:
     from io import BufferedReader
@@ -48,31 +48,42 @@ class Reads(Held):
         """Run a read query on one snapshot. `source` is a text or the Path of a file, `name` picks one of its queries.
 
         Parameters are given by `params`, or as keywords, unless one is called like an argument of this method. A query
-        that is not done after `timeout` seconds stops with `QueryTimeout`.
+        that is not done after `timeout` seconds stops with `QueryTimeout`, one that would hold more than `memory_limit`
+        bytes with `ResourceLimit`.
         """
-        from omnigraph.embed.client import provider_of_the_environment
+        from omnigraph.embed.client import provider_for
         from omnigraph.read.result.result import Result
         from omnigraph.read.run import run_query
 
         Result.to_spark_hook = staticmethod(_result_to_spark)
-        snapshot = self._state("query", at, branch, actor)
         own = {
             "name": name,
             "branch": branch,
             "at": at,
+            "engine": engine if engine != "auto" else None,
             "actor": actor,
             "memory_limit": memory_limit,
             "timeout": timeout,
         }
-        compiled, values = self._compile_read("query", source, name, params, more, own, snapshot)
-        provider = provider if provider is not None else provider_of_the_environment()
+        given, values = _given("query", source, params, more, own)
+        snapshot = self._state("query", at, branch, actor)
+        compiled = self._compile_read(given, name, snapshot)
+        provider = provider if provider is not None else provider_for(self._store.embedding)
         if engine_for_tables(engine, snapshot, compiled.reads) == "spark":
             from omnigraph.spark.query.run import run_query as run_on_spark
             from omnigraph.spark.session.session import spark_session
 
             session = spark_session()
             found = run_on_spark(
-                session, self._store, snapshot, compiled, values, cancel=cancel, timeout=timeout, provider=provider
+                session,
+                self._store,
+                snapshot,
+                compiled,
+                values,
+                cancel=cancel,
+                memory_limit=memory_limit,
+                timeout=timeout,
+                provider=provider,
             )
             return found.read_by(compiled.name, snapshot)
         found = run_query(
@@ -104,9 +115,10 @@ class Reads(Held):
         """How a read would run; with `analyze` it is run, and the plan shows real row counts and times."""
         from omnigraph.read.run import explain_query
 
-        snapshot = self._state("explain", at, branch, actor)
         own = {"name": name, "branch": branch, "at": at, "actor": actor, "analyze": analyze or None, "timeout": timeout}
-        compiled, values = self._compile_read("explain", source, name, params, more, own, snapshot)
+        given, values = _given("explain", source, params, more, own)
+        snapshot = self._state("explain", at, branch, actor)
+        compiled = self._compile_read(given, name, snapshot)
         catalog = self._store.catalog(snapshot.schema_digest)
         return explain_query(self._store, snapshot, catalog, compiled, values, analyze=analyze, timeout=timeout)
 
@@ -232,26 +244,28 @@ class Reads(Held):
         catalog = self._store.catalog(schema_digest)
         return self._compiled.get(CacheKey(source, schema_digest, name), lambda: compile_query(source, catalog, name))
 
-    def _compile_read(
-        self,
-        method: str,
-        source: str | PathLike[str],
-        name: str | None,
-        params: Mapping[str, Any] | None,
-        more: Mapping[str, Any],
-        own: Mapping[str, Any],
-        snapshot: Snapshot,
-    ) -> tuple[ReadQuery, dict[str, Any]]:
-        """The read that a text holds, and its parameters."""
+    def _compile_read(self, given: Source, name: str | None, snapshot: Snapshot) -> ReadQuery:
+        """The read that a text holds."""
         from omnigraph.query.ir import ReadQuery
 
-        given = query_source(source)
         with named_in_errors(given.filename):
-            values = gathered(method, given.text, params, more, own)
             compiled = self._compile(given.text, name, snapshot.schema_digest)
         if not isinstance(compiled, ReadQuery):
             raise BadRequest(f"`{compiled.name}` is a mutation; run it with `mutate`")
-        return compiled, values
+        return compiled
+
+
+def _given(
+    method: str,
+    source: str | PathLike[str],
+    params: Mapping[str, Any] | None,
+    more: Mapping[str, Any],
+    own: Mapping[str, Any],
+) -> tuple[Source, dict[str, Any]]:
+    """The text of a query and its parameters, before anything is looked up by an argument that may be meant for one."""
+    given = query_source(source)
+    with named_in_errors(given.filename):
+        return given, gathered(method, given.text, params, more, own)
 
 
 def _result_to_spark(result: Result) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from omnigraph.choices import Engine, Granularity, Strategy, Target, Time
 from omnigraph.engines import row_placement
+from omnigraph.errors import BadRequest
 from omnigraph.handle.held import Held
 from omnigraph.policy.actions import Action
 
@@ -55,6 +56,8 @@ class Versions(Held):
         from omnigraph.times import to_microseconds
 
         self._allow(Action.READ, actor, branch=branch or self._branch)
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+            raise BadRequest(f"log: limit is a whole number from 0 on, not {limit!r}")
         first = to_microseconds(since, "since") if since is not None else None
         last = to_microseconds(until, "until") if until is not None else None
         state = self._store.manifest.read(self._store.branch(branch or self._branch, "log"))
@@ -176,6 +179,35 @@ class Versions(Held):
         self._allow(Action.READ, actor, branch=branch or self._branch)
         ref = self._store.branch(branch or self._branch, "changes")
         return changes(self._store, ref, since, only=DiffFilter.of(kinds, types, ops), limit=limit)
+
+    def follow(
+        self,
+        branch: str | None = None,
+        since: str = "now",
+        *,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        ops: Collection[str] | None = None,
+        limit: int = 100,
+        every: float = 0.5,
+        timeout: float | None = None,
+        actor: str | None = None,
+    ) -> Iterator[Page]:
+        """The change feed as it goes on: a page whenever there is something new, at most `limit` commits in each.
+
+        Waits for the next one, and looks `every` so many seconds; with `timeout` it ends when nothing has happened for
+        so long. Keep the cursor of the last page that was dealt with: `since` takes it, also in another process.
+        """
+        from omnigraph.merge.follow import checked_pause, follow
+
+        checked_pause(every, timeout)
+        named = branch or self._branch
+
+        def look(cursor: str) -> Page:
+            return self.changes(named, cursor, kinds=kinds, types=types, ops=ops, limit=limit, actor=actor)
+
+        # The first look is now and not with the first page: `now` means this moment.
+        return follow(look, look(since), every=every, timeout=timeout)
 
     def commit_changes(self, id: str, *, actor: str | None = None) -> Iterator[EntityChange]:
         """What one commit changed against its first parent."""
