@@ -1,7 +1,8 @@
 """Killing a real child process at a failpoint, quickly.
 
-Children come from a fork server that has imported everything and used nothing of it but the languages, so one costs some
-milliseconds instead of the second that the imports take. A child is a process of its own: it dies by SIGKILL, without a `finally`.
+Children come from a fork server that has imported everything and used nothing of it but the languages, so one costs
+some milliseconds instead of the second that the imports take. A child is a process of its own: it dies by SIGKILL,
+without a `finally`.
 """
 
 from __future__ import annotations
