@@ -273,7 +273,7 @@ def test_every_change_on_local_disk_waits_for_a_swap_under_way(tmp_path: Path, c
             with pytest.raises(TimeoutError):
                 change.result(timeout=0.1)
             assert objects.get("a")[0] == b"start"
-        change.result(timeout=10)
+        change.result(timeout=60)
 
 
 def test_a_missing_object_and_an_io_error_are_told_apart(tmp_path: Path) -> None:
