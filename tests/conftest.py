@@ -104,7 +104,7 @@ def s3_server() -> Iterator[str]:
                 os.environ[name] = value
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def s3_uri(s3_server: str) -> Callable[[], str]:
     """Makes fresh places on the S3 server: each call gives an empty bucket with a prefix."""
 

@@ -33,6 +33,12 @@ ROOMS = [
     "omnigraph.maintain.optimize.tail",
 ]
 PRELOADED = [
+    "pytest",
+    "hypothesis",
+    "omnigraph.maintain.cleanup",
+    "omnigraph.maintain.copying.copy",
+    "omnigraph.spark.stream.batch_commit",
+    "omnigraph.write.decode.json_lines",
     "tests.faults.scenarios",
     "tests.faults.graph_writers",
     "tests.faults.harness",
