@@ -47,7 +47,7 @@ PRELOADED = [
     "tests.faults.languages_at_hand",
     *ROOMS,
 ]
-CHILD_SECONDS = 60.0
+CHILD_SECONDS = 180.0
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(PRELOADED)
