@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @functools.cache
 def _uses_the_spark_session(file: str) -> bool:
     return re.search(r"\bspark: (Any|object)\b", (_ROOT / file).read_text()) is not None
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Seconds of the workers by folder, so that every run of the suite tells where its time goes."""
+    seconds: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds["/".join(Path(report.nodeid.split("::")[0]).parent.parts[:2])] += report.duration
+    if len(seconds) > 1:
+        terminalreporter.section("seconds by folder")
+        for folder, spent in seconds.most_common():
+            terminalreporter.write_line(f"{spent:7.1f}  {folder}")
+        terminalreporter.write_line(f"{seconds.total():7.1f}  together")
 
 
 @pytest.fixture(scope="session")
