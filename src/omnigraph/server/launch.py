@@ -130,7 +130,7 @@ def serve(settings: ServerSettings) -> int:
         config = uvicorn.Config(app, **options)
         config.configure_logging()
         socket = config.bind_socket()
-        _announce(socket)
+        _announce(socket, config.backlog)
         server = uvicorn.Server(config)
         _reload_on_hangup(app)
         server.run(sockets=[socket])
@@ -148,7 +148,7 @@ def serve(settings: ServerSettings) -> int:
             **options,
         )
         socket = config.bind_socket()
-        _announce(socket)
+        _announce(socket, config.backlog)
         _workers(config, socket, generation).run()
     return 0
 
@@ -178,7 +178,9 @@ def log_config() -> dict[str, Any]:
     }
 
 
-def _announce(socket: Any) -> None:
+def _announce(socket: Any, backlog: int) -> None:
+    """Say where the server is. From here on requests wait until a worker takes them, and none is turned away."""
+    socket.listen(backlog)
     host, port = socket.getsockname()[:2]
     sys.stdout.write(f"OMNIGRAPH_LISTEN_ADDR={f'[{host}]' if ':' in host else host}:{port}\n")
     sys.stdout.flush()
