@@ -21,6 +21,10 @@ from hypothesis import settings
 
 _ROOT = Path(__file__).resolve().parents[1]
 
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+"""The tests start hundreds of processes, commands and workers of Spark, and each would compile the product again."""
+
 settings.register_profile("same-each-time", derandomize=True)
 settings.register_profile("explore", print_blob=True)
 settings.load_profile("explore" if os.environ.get("OMNIGRAPH_EXPLORE") else "same-each-time")
@@ -100,7 +104,7 @@ def s3_server() -> Iterator[str]:
                 os.environ[name] = value
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def s3_uri(s3_server: str) -> Callable[[], str]:
     """Makes fresh places on the S3 server: each call gives an empty bucket with a prefix."""
 

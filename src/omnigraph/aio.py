@@ -61,7 +61,21 @@ def _awaited(method: Callable[P, R]) -> Callable[P, Awaitable[R]]:
     return call
 
 
-class AsyncGraph:
+class _ClosedAtTheEnd:
+    """For `async with`."""
+
+    close: Callable[[], Awaitable[None]]
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class AsyncGraph(_ClosedAtTheEnd):
     """A Graph whose methods are awaited; `graph` is the Graph itself. Use it with `async with`, or `await close()`.
 
     What comes back is what the Graph gives: a Diff or a page of changes reads as it is iterated, so iterate a large one
@@ -172,16 +186,8 @@ class AsyncGraph:
                 waited += every
             found = await self.changes(branch, found.cursor, limit=limit, **filters)
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-
-class AsyncRemoteGraph:
+class AsyncRemoteGraph(_ClosedAtTheEnd):
     """A RemoteGraph whose methods are awaited; `graph` is the RemoteGraph itself."""
 
     def __init__(self, graph: RemoteGraph) -> None:
@@ -229,14 +235,6 @@ class AsyncRemoteGraph:
         pages = self.graph.follow(branch, since, **options)
         while (page := await asyncio.to_thread(next, pages, None)) is not None:
             yield page
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 class AsyncTags:

@@ -347,10 +347,10 @@ def test_events_go_on_after_a_cursor(server: Running) -> None:
 
     listener = threading.Thread(target=listen)
     listener.start()
-    assert started.wait(30)
+    assert started.wait(90)
     with server.client() as client:
         post(client, "/mutate", insert("eventful"))
-        listener.join(30)
+        listener.join(90)
         assert seen[0]["changes"][0]["id"] == "eventful"
         post(client, "/mutate", insert("evermore"))
     listen(**{"Last-Event-ID": ids[0]})
@@ -363,7 +363,7 @@ def test_a_client_that_goes_cancels_its_query(server: Running) -> None:
     state = server.app.state
     with pytest.raises(httpx.ReadTimeout), server.client() as client:
         client.post("/query", json={"query": slow, "branch": "streamed"}, timeout=1)
-    until(lambda: not state.admission._under_way, 30)
+    until(lambda: not state.admission._under_way)
 
 
 def test_metrics_count_by_route(http: httpx.Client) -> None:

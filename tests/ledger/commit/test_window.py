@@ -82,7 +82,7 @@ def test_locks_are_taken_in_sorted_order_so_nobody_deadlocks(windows: CommitWind
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(90)
         assert not thread.is_alive()
 
 
