@@ -29,7 +29,8 @@ def main() -> int:
     start = time.monotonic()
     until = start + 60 * given.minutes
     without = NOT_YET | frozenset(filter(None, given.without.split(",")))
-    options = Options(given.queries, without, (*WAYS, "auto"), 3 if given.spark else 0, until)
+    asked = 3 if given.spark else 0
+    options = Options(given.queries, without, (*WAYS, "auto"), spark_per_state=asked, until=until)
     coverage = Coverage()
     seed = int(time.time()) if given.seed is None else given.seed
     if given.mutations:
