@@ -131,7 +131,7 @@ def run_on(
         text_truth=table_truth,
         in_memory=choices.in_memory,
         csr_edges=choices.csr_edges,
-        carried=carried_columns(plan, catalog),
+        carried=caches.carried.get(id(plan), lambda: (plan, carried_columns(plan, catalog)))[1],
         provider=provider,
     )
     for edge, choice in choices.edges.items():
