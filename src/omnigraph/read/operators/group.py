@@ -190,7 +190,7 @@ def _aggregate(run: Run, frame: Frame, wanted: ir.Aggregate, column: ir.Column, 
     numbers, sizes = _without(groups, missing)
     values = argument_values(run, frame, wanted.arg, missing)
     named = wanted if wanted.source else replace(wanted, source=show(wanted))
-    return aggregate(named, values, numbers, groups.count, type_, sizes)
+    return aggregate(named, values, numbers, groups.count, type_, sizes, nothing=frame.length == 0)
 
 
 def _without(groups: Groups, missing: Codes) -> tuple[Codes, Codes | None]:
