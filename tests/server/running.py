@@ -79,6 +79,8 @@ def process(*argv: object, folder: Path, env: Mapping[str, str] | None = None) -
         line = started.stdout.readline()
         assert line.startswith("OMNIGRAPH_LISTEN_ADDR="), log.read_text()
         url = f"http://{line.strip().partition('=')[2]}"
+        # whoever is told the address can use it at once, however long the workers take to start
+        assert httpx.get(f"{url}/healthz", timeout=90).status_code == 200, log.read_text()
         until(lambda: _answers(url) or started.poll() is not None)
         assert started.poll() is None, log.read_text()
         yield Process(url, started, log)

@@ -132,7 +132,7 @@ def serve(settings: ServerSettings) -> int:
         config.configure_logging()
         listener = config.bind_socket()
         answer_at_once(listener)
-        _announce(listener)
+        _announce(listener, config.backlog)
         server = uvicorn.Server(config)
         _reload_on_hangup(app)
         server.run(sockets=[listener])
@@ -151,7 +151,7 @@ def serve(settings: ServerSettings) -> int:
         )
         listener = config.bind_socket()
         answer_at_once(listener)
-        _announce(listener)
+        _announce(listener, config.backlog)
         _workers(config, listener, generation).run()
     return 0
 
@@ -190,7 +190,9 @@ def log_config() -> dict[str, Any]:
     }
 
 
-def _announce(listener: socket.socket) -> None:
+def _announce(listener: socket.socket, backlog: int) -> None:
+    """Say where the server is. From here on requests wait until a worker takes them, and none is turned away."""
+    listener.listen(backlog)
     host, port = listener.getsockname()[:2]
     sys.stdout.write(f"OMNIGRAPH_LISTEN_ADDR={f'[{host}]' if ':' in host else host}:{port}\n")
     sys.stdout.flush()

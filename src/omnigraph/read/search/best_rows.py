@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.query import ir
-from omnigraph.read.codes.arrays import combined
+from omnigraph.read.codes.arrays import combined, gathered
 from omnigraph.read.search.analyzer import analyzer
 from omnigraph.read.search.corpora import corpus_of
 from omnigraph.read.search.kept_rows import kept_rows
@@ -60,7 +60,7 @@ def best_by_text(run: Run, searched: Searched, query: str, predicate: ir.Expr | 
     way = f"text index, {len(ids)} candidates"
     if coverage.uncovered:
         more, found, _ = _read_texts(run, searched, tokens, predicate, coverage.uncovered)
-        ids, scores = pa.concat_arrays([ids, more]), np.concatenate([scores, bm25(found, corpus)])
+        ids, scores = pa.concat_arrays([combined(ids), more]), np.concatenate([scores, bm25(found, corpus)])
         way += f", {len(coverage.uncovered)} uncovered fragments read"
     return Best(ids, scores, way)
 
@@ -79,8 +79,8 @@ def _asked_texts(
     while True:
         run.stop.check()
         rows = run.reader.ask_text(searched.table_key, question, ["id", searched.column], predicate, limit)
-        scores = bm25(counted(combined(rows.column(searched.column)), tokens, searched.settings), corpus)
-        ids, own = _once(combined(rows.column("id")), scores)
+        scores = bm25(counted(gathered(rows.column(searched.column)), tokens, searched.settings), corpus)
+        ids, own = _once(gathered(rows.column("id")), scores)
         enough = len(own) >= count and rows.column("_score").to_numpy().min() < np.sort(own)[-count] * (1 - TIE)
         if rows.num_rows < limit or enough:
             return ids, own

@@ -113,7 +113,8 @@ FEW = 128
 def counted(texts: pa.Array, tokens: list[str], settings: TextSettings) -> Counted:
     """Count tokens in texts."""
     if len(texts) <= FEW:
-        listed = [[] if text is None else analyzer(settings).listed(text) for text in texts.to_pylist()]
+        wanted = analyzer(settings)
+        listed = [[] if text is None else wanted.listed(text) for text in texts.to_pylist()]
         sizes = np.array([len(each) for each in listed], dtype=np.int64)
         found = np.array([[each.count(token) for each in listed] for token in tokens], dtype=np.int64)
         return Counted(sizes, found.reshape(len(tokens), len(texts)))
