@@ -49,7 +49,8 @@ def logged_soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """All tests on the shared Spark session go to one worker, in their order: one JVM is enough for the machine.
+    """What is made once for many tests is made on one worker: the Spark session, since one JVM is enough for the
+    machine, and whatever a file makes for all its tests. Such groups come first, the largest before the others.
 
     Groups by a mark would say the same, but their plugin names them in the ids of tests, which pytest 9.2 ignores.
     """
@@ -57,16 +58,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         return None
     from xdist.scheduler import LoadGroupScheduling
 
-    class OneSparkSession(LoadGroupScheduling):
+    class SharedOnOneWorker(LoadGroupScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if _uses_the_spark_session(nodeid.split("::", 1)[0]) else str(super()._split_scope(nodeid))
+            return _shared(nodeid.split("::", 1)[0]) or str(super()._split_scope(nodeid))
 
-    return OneSparkSession(config, log)
+    return SharedOnOneWorker(config, log)
 
 
 @functools.cache
-def _uses_the_spark_session(file: str) -> bool:
-    return re.search(r"\bspark: (Any|object)\b", (_ROOT / file).read_text()) is not None
+def _shared(file: str) -> str | None:
+    text = (_ROOT / file).read_text()
+    if re.search(r"\bspark: (Any|object)\b", text):
+        return "spark"
+    return file if 'scope="module"' in text else None
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
