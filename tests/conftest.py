@@ -115,7 +115,7 @@ def s3_server() -> Iterator[str]:
         yield endpoint
     finally:
         server.terminate()
-        server.wait(timeout=20)
+        server.wait(timeout=60)
         for name, value in before.items():
             if value is None:
                 os.environ.pop(name, None)
