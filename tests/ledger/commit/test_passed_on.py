@@ -25,6 +25,12 @@ MAIN = BranchRef("main", "01M", None)
 INSERT = "query q($s: String) { insert Person { slug: $s } }"
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is, what is passed on waits for the next step of the test."""
+    monkeypatch.setattr(passed_on, "UNTAKEN_SECONDS", 60.0)
+
+
 @pytest.fixture
 def leases(path: str) -> Leases:
     root = parse_root(path)
