@@ -106,6 +106,8 @@ def standalone(tmp_path: Path) -> Iterator[str]:
             process.wait(timeout=60)
 
 
+@pytest.mark.spark
+@pytest.mark.slow
 def test_workers_of_a_real_cluster_with_a_bare_python_are_named_and_another_one_works(
     tmp_path: Path, standalone: str
 ) -> None:
