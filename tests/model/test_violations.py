@@ -123,10 +123,13 @@ def test_writes_are_taken_or_refused_as_the_model_says(tmp_path: Path, seed: int
                 table = writes.random.choice(list(MODEL.types))
                 whole = kind == "overwrite" or writes.chance(0.3)
                 records = writes.only(both.graph, table, bad) if whole else writes.records(both.graph, bad)
-                if kind == "overwrite" and writes.chance(0.3):
+                framed = writes.chance(0.3)
+                if framed:
+                    records = writes.alike(both.graph, table, bad)
+                elif kind == "overwrite" and writes.chance(0.3):
                     other = writes.random.choice(list(MODEL.types))
                     records = [*records, *writes.only(both.graph, other, bad)]
-                if writes.chance(0.6 if both.lacks(kind) else 0.1):
+                elif writes.chance(0.6 if both.lacks(kind) else 0.1):
                     records = [
                         *(records if kind != "overwrite" else ()),
                         *spoiled(writes, both.graph, both.wanted(kind, writes)),
@@ -135,7 +138,7 @@ def test_writes_are_taken_or_refused_as_the_model_says(tmp_path: Path, seed: int
                 as_text = "".join(json.dumps(record) + "\n" for record in records).encode()
                 paths = all(isinstance(record, str) for record in records)  # which a list of texts names
                 data = as_text if paths or (writes.chance(0.5) and all(map(is_json, records))) else records
-                frame = as_table(records) if writes.chance(0.5) else None
+                frame = as_table(records) if framed or writes.chance(0.3) else None
                 named, data = frame if frame is not None else (None, data)
                 both.framed += frame is not None
                 what = f"{seed}/{number} {kind} {records!r}{' as a table' if frame else ''}"

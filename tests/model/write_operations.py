@@ -245,6 +245,21 @@ class Writes:
         """Records of one table, which an overwrite can take without touching the others."""
         return [self._record(graph, bad, table) for _ in range(self.random.choice([1, 2, 4]))]
 
+    def alike(self, graph: Graph, table: str, bad: float) -> list[Any]:
+        """Records of one table that all say the same properties, with values of their types: rows of a table."""
+        type_ = MODEL.types[table]
+        names = [name for name, prop in type_.props.items() if self.chance(0.4 if not prop.required else 1 - bad / 6)]
+        made = []
+        for _ in range(self.random.choice([1, 2, 4, 6])):
+            record: Row = {"type" if not type_.ends else "edge": type_.name}
+            for key, node in zip(("from", "to"), type_.ends or ()):
+                there = sorted(graph[f"node:{node}"])
+                record[key] = self.random.choice(there) if there and not self.chance(bad / 4) else "nobody"
+            nullable = {name: not type_.props[name].required or self.chance(bad / 6) for name in names}
+            record["data"] = {name: self._typed(name, bad, nullable=nullable[name]) for name in names}
+            made.append(record)
+        return made
+
     def _record(self, graph: Graph, bad: float, table: str | None = None) -> Row:
         type_ = MODEL.types[table or self.random.choice(list(MODEL.types))]
         data = {}

@@ -133,6 +133,7 @@ def test_a_streamed_load(http: httpx.Client) -> None:
     broken = http.post("/load/ndjson?mode=append", content=b'{"type": "Company"}\n{"type": ')
     assert broken.status_code == 400
     assert "/tmp" not in broken.text
+    assert {violation["source"] for violation in broken.json()["violations"]} == {"<stream>"}
 
 
 def test_an_export_loads_back(http: httpx.Client, tmp_path: Path) -> None:
@@ -282,6 +283,15 @@ def test_malformed_bodies(http: httpx.Client, content: bytes, told: str) -> None
     assert response.status_code == 400, response.text
     assert told in response.json()["error"]
     assert response.json()["merge_conflicts"] == []
+
+
+def test_a_body_that_is_not_announced_as_json_is_told_how(http: httpx.Client) -> None:
+    """`curl -d` says that it sends a form."""
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    for path in ("/query", "/read", "/mutate", "/load", "/branches/merge", "/queries/people"):
+        response = http.post(path, content=b'{"query": "query q() { }", "params": {}}', headers=form)
+        assert response.status_code == 400, response.text
+        assert "Content-Type: application/json" in response.json()["error"], path
 
 
 def test_errors_have_one_body_and_every_response_a_request_id(http: httpx.Client) -> None:

@@ -26,6 +26,10 @@ KEEP_ALIVE_SECONDS = 75
 since a server that does may do so while the next request is on its way."""
 
 
+BACKLOG = 2048
+"""So many connections may wait to be taken: as many as the server below asks for."""
+
+
 def run() -> None:
     """The entry point of the console script."""
     sys.exit(main(sys.argv[1:]))
@@ -107,36 +111,35 @@ def _cluster(given: argparse.Namespace, uri: str | None, environment: Any) -> st
 
 def serve(settings: ServerSettings) -> int:
     """Listen and serve, here or in workers."""
-    import uvicorn
-
-    from omnigraph.server.app import SETTINGS_VARIABLE, create_app
     from omnigraph.server.offers import read_offers
     from omnigraph.server.served import refuse_contradictions
 
     # A client says which URI a blob is read from; this machine's files and credentials are none of its business.
     os.environ.setdefault("OMNIGRAPH_BLOB_URIS", "data")
     refuse_contradictions(settings, read_tokens(), read_offers(settings) if settings.cluster else None)
-    options: dict[str, Any] = {
-        "host": settings.host,
-        "port": settings.port,
-        "log_config": log_config(),
-        "access_log": False,
-        "server_header": False,
-        "timeout_keep_alive": KEEP_ALIVE_SECONDS,
-        "timeout_graceful_shutdown": int(settings.drain_seconds) or 1,
-    }
-    if settings.workers == 1:
-        app: Any = create_app(settings, read_tokens())
-        app.state.graphs.open()
-        config = uvicorn.Config(app, **options)
-        config.configure_logging()
-        listener = config.bind_socket()
-        answer_at_once(listener)
-        _announce(listener, config.backlog)
-        server = uvicorn.Server(config)
-        _reload_on_hangup(app)
-        server.run(sockets=[listener])
-        return 0 if server.started else 1
+    with listen(settings.host, settings.port) as listener:
+        return _serve_here(settings, listener) if settings.workers == 1 else _serve_in_workers(settings, listener)
+
+
+def _serve_here(settings: ServerSettings, listener: socket.socket) -> int:
+    import uvicorn
+
+    from omnigraph.server.app import create_app
+
+    app: Any = create_app(settings, read_tokens())
+    app.state.graphs.open()
+    server = uvicorn.Server(uvicorn.Config(app, **_options(settings)))
+    _announce(listener)
+    _reload_on_hangup(app)
+    server.run(sockets=[listener])
+    return 0 if server.started else 1
+
+
+def _serve_in_workers(settings: ServerSettings, listener: socket.socket) -> int:
+    import uvicorn
+
+    from omnigraph.server.app import SETTINGS_VARIABLE
+
     os.environ[SETTINGS_VARIABLE] = settings.to_json()
     with tempfile.TemporaryDirectory(prefix="omnigraph-workers-") as folder:
         generation = Generation.create(Path(folder) / "generation")
@@ -147,22 +150,21 @@ def serve(settings: ServerSettings) -> int:
             factory=True,
             workers=settings.workers,
             timeout_worker_healthcheck=15,
-            **options,
+            **_options(settings),
         )
-        listener = config.bind_socket()
-        answer_at_once(listener)
-        _announce(listener, config.backlog)
+        _announce(listener)
         _workers(config, listener, generation).run()
     return 0
 
 
-def answer_at_once(listener: socket.socket) -> None:
-    """Let the connections that a socket accepts send what they have, however little it is.
-
-    An answer is a head and a body, and otherwise the body waits until the client's system has acknowledged the head,
-    which it puts off for 40 ms. The event loop sees to it by itself only on sockets that name their protocol.
-    """
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+def _options(settings: ServerSettings) -> dict[str, Any]:
+    return {
+        "log_config": log_config(),
+        "access_log": False,
+        "server_header": False,
+        "timeout_keep_alive": KEEP_ALIVE_SECONDS,
+        "timeout_graceful_shutdown": int(settings.drain_seconds) or 1,
+    }
 
 
 def _workers(config: Any, listener: socket.socket, generation: Generation) -> Any:
@@ -190,11 +192,32 @@ def log_config() -> dict[str, Any]:
     }
 
 
-def _announce(listener: socket.socket, backlog: int) -> None:
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that takes connections which send what they have at once.
+
+    Head and body of a response are two writes. Where the system holds the second back until the first is acknowledged,
+    and the client holds back its acknowledgement, every answer comes 40 ms late.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise BadRequest(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+    listener.set_inheritable(True)
+    return listener
+
+
+def _announce(listener: socket.socket) -> None:
     """Say where the server is. From here on requests wait until a worker takes them, and none is turned away."""
-    listener.listen(backlog)
+    listener.listen(BACKLOG)
     host, port = listener.getsockname()[:2]
-    sys.stdout.write(f"OMNIGRAPH_LISTEN_ADDR={f'[{host}]' if ':' in host else host}:{port}\n")
+    place = f"{f'[{host}]' if ':' in host else host}:{port}"
+    _logger.info("listening on %s", place)
+    sys.stdout.write(f"OMNIGRAPH_LISTEN_ADDR={place}\n")
     sys.stdout.flush()
 
 

@@ -13,7 +13,7 @@ from omnigraph.query import ir
 from omnigraph.query.evaluate.aggregates import aggregate
 from omnigraph.read.codes.arrays import Codes, combined, distinct_codes, factorize, removed
 from omnigraph.read.codes.order import is_null, order_codes, total_order
-from omnigraph.read.operators.arguments import argument_values, missing_rows
+from omnigraph.read.operators.aggregated import argument_values, missing_rows
 from omnigraph.read.operators.sort import column_order
 from omnigraph.read.plan.show import show
 from omnigraph.read.state.frame import ComputedColumn, EntityCodes, Frame

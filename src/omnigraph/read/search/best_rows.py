@@ -21,7 +21,7 @@ from omnigraph.read.search.corpora import corpus_of
 from omnigraph.read.search.kept_rows import kept_rows
 from omnigraph.read.search.probing import ladder, lies_early
 from omnigraph.read.search.searched import Searched
-from omnigraph.read.search.texts import Corpus, Counted, bm25, counted, rarity
+from omnigraph.read.search.texts import Corpus, Counted, bm25, counted, may_have, rarity
 from omnigraph.read.search.vectors import distances, matrix, may_be_near
 from omnigraph.read.state.run_state import Run
 from omnigraph.schema.search_settings import Metric
@@ -100,14 +100,20 @@ def _once(ids: pa.Array, scores: npt.NDArray[np.float64]) -> tuple[pa.Array, npt
 def _read_texts(
     run: Run, searched: Searched, tokens: list[str], predicate: ir.Expr | None, fragments: Sequence[int] | None
 ) -> tuple[pa.Array, Counted, Corpus]:
-    """Texts that have a token and pass the predicate, and the statistics of all texts that were read."""
+    """Texts that have a token and pass the predicate, and of a whole column the statistics of all its texts."""
     ids: list[pa.Array] = [pa.array([], pa.large_string())]
     parts: list[Counted] = []
     texts = total = 0
     having = np.zeros(len(tokens), dtype=np.int64)
     for batch, passing in run.reader.judged(searched.table_key, ["id", searched.column], predicate, fragments):
         run.stop.check()
-        found = counted(batch.column(searched.column), tokens, searched.settings)
+        column = batch.column(searched.column)
+        if fragments is not None:
+            # Statistics come from the index: only texts that can match are taken apart.
+            can = np.flatnonzero(passing & may_have(column, tokens, searched.settings))
+            batch, passing = batch.take(pa.array(can)), passing[can]
+            column = batch.column(searched.column)
+        found = counted(column, tokens, searched.settings)
         texts += int((found.sizes > 0).sum())
         total += int(found.sizes.sum())
         having += (found.counts > 0).sum(axis=1)
