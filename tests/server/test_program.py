@@ -26,17 +26,6 @@ def client(url: str, actor: str) -> httpx.Client:
     return httpx.Client(base_url=url, headers={"Authorization": f"Bearer {TOKENS[actor]}"}, timeout=60)
 
 
-HELD_BACK = 0.035
-"""Seconds. A client's system acknowledges the head of an answer after 40 ms, unless the body comes first."""
-
-
-def quickest(http: httpx.Client) -> float:
-    """The time of the quickest of many answers on one connection: however busy a machine is, some are not held up."""
-    answers = [http.get("/readyz") for _ in range(60)]
-    assert {answer.status_code for answer in answers} == {200}
-    return min(answer.elapsed.total_seconds() for answer in answers[30:])
-
-
 def test_what_the_program_refuses(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,7 +73,6 @@ def test_it_logs_reloads_and_drains(tmp_path: Path) -> None:
     with process(uri, "--policy", policy, folder=tmp_path, env=env) as running, client(running.url, "act-bob") as bob:
         answer = bob.post("/query", json={"query": ALL_PEOPLE}, headers={"X-Request-Id": "mine-7"})
         assert answer.status_code == 200
-        assert quickest(bob) < HELD_BACK
         assert bob.post("/export", json={}).status_code == 403
         policy.write_text(POLICY.replace("actions: [read] }", "actions: [read, export] }"))
         running.process.send_signal(signal.SIGHUP)
@@ -173,7 +161,6 @@ def test_a_worker_that_dies_does_not_disturb_the_others(tmp_path: Path) -> None:
         until(lambda: all(known("fresher")))
         assert not any(known("fresh"))
         assert _workers(running.process.pid) == workers  # none was replaced for it
-        assert quickest(connections[0]) < HELD_BACK
         os.kill(min(workers, key=_open_sockets), signal.SIGKILL)  # the other has some of the connections
         answered = 0
         for http in connections:
