@@ -30,8 +30,8 @@ class TraversalMode(StrEnum):
 
 LOOKUP = 1000.0
 """One question to an edge table, whatever its size."""
-LOOKUP_NODE = 15.0
-"""Each node that is asked for."""
+LOOKUP_NODE = 200.0
+"""Each node that is asked for: its page of the index, and its edges, which lie anywhere in the table."""
 SCAN_EDGE = 0.1
 """Each edge, when there is no index to ask, or when so many nodes are asked for that reading all edges is quicker."""
 FOUND_EDGE = 2.0
