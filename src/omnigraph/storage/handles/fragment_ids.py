@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -51,11 +51,24 @@ class Narrowed:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where the row of one id can be in a version of a table.
+
+    `content` tells what these fragments consist of. Files never change, so a place with the same content, in whichever
+    version, has the same row.
+    """
+
+    fragments: tuple[int, ...]
+    content: Hashable
+
+
+@dataclass(frozen=True, slots=True)
 class _Pieces:
-    """The fragments of one version, and of the small ones the file that has their ids."""
+    """The fragments of one version, of the small ones the file that has their ids, and the columns with their ids."""
 
     fragments: Sequence[FragmentMetadata]
     small: Mapping[int, str]
+    columns: tuple[tuple[str, int], ...]
 
 
 class FragmentIds:
@@ -103,16 +116,32 @@ class FragmentIds:
                 present |= found
         return Narrowed(tuple(candidates), frozenset(present), () if present == ids else tuple(elsewhere))
 
+    def place(self, handle: LanceDataset, table: TableVersion, wanted: str) -> Place | None:
+        """Where the row with an id can be; None when that is not worth knowing."""
+        narrowed = self.narrow(handle, table, pa.array([wanted], pa.string()))
+        pieces = self._pieces(handle, table)
+        if narrowed is None or pieces is None:
+            return None
+        held = [fragment for fragment in pieces.fragments if fragment.id in narrowed.candidates]
+        if any(fragment.overlays for fragment in held):
+            return None
+        return Place(narrowed.candidates, (pieces.columns, tuple(_content(fragment) for fragment in held)))
+
+    def all_small(self, handle: LanceDataset, table: TableVersion) -> bool:
+        """Whether every fragment of a table is known by its ids."""
+        pieces = self._pieces(handle, table)
+        return pieces is not None and len(pieces.small) == len(pieces.fragments)
+
     def _pieces(self, handle: LanceDataset, table: TableVersion) -> _Pieces | None:
         """The fragments of a version; None when there are too many or none is small. The last few are kept."""
         with self._lock:
             if table in self._last:
                 return self._last[table]
-        id_field = _id_field(handle)
+        columns = _columns(handle)
         found: _Pieces | None = None
-        if id_field is not None and len(handle.fragment_ids()) <= MOST_FRAGMENTS:
+        if ID_COLUMN in dict(columns) and len(handle.fragment_ids()) <= MOST_FRAGMENTS:
             with lance_errors("reading the fragments of", table):
-                found = _pieces_of([fragment.metadata for fragment in handle.get_fragments()], id_field)
+                found = _pieces_of([fragment.metadata for fragment in handle.get_fragments()], columns)
         self._keep_pieces(table, found)
         return found
 
@@ -141,7 +170,7 @@ class FragmentIds:
                     return
                 known = fragment.metadata
             fragments.append(known)
-        self._keep_pieces(after, _pieces_of(fragments, _id_field(handle)))
+        self._keep_pieces(after, _pieces_of(fragments, before.columns))
 
     def kept(self) -> int:
         """How many ids are held."""
@@ -183,11 +212,12 @@ class FragmentIds:
                 self._held -= len(dropped)
 
 
-def _pieces_of(fragments: Sequence[FragmentMetadata], id_field: int | None) -> _Pieces | None:
+def _pieces_of(fragments: Sequence[FragmentMetadata], columns: tuple[tuple[str, int], ...]) -> _Pieces | None:
     """None when none is small."""
+    id_field = dict(columns).get(ID_COLUMN)
     files = {f.id: _id_file(f, id_field) for f in fragments if f.physical_rows <= SMALL_FRAGMENT_ROWS}
     small = {number: path for number, path in files.items() if path is not None}
-    return _Pieces(fragments, small) if small else None
+    return _Pieces(fragments, small, columns) if small else None
 
 
 def _read_ids(
@@ -212,8 +242,19 @@ def _read_ids(
     return found
 
 
+def _columns(handle: LanceDataset) -> tuple[tuple[str, int], ...]:
+    """The columns of a table and the numbers by which its files know them."""
+    return tuple((field.name(), field.id()) for field in handle.lance_schema.fields())
+
+
 def _id_field(handle: LanceDataset) -> int | None:
-    return next((field.id() for field in handle.lance_schema.fields() if field.name() == ID_COLUMN), None)
+    return dict(_columns(handle)).get(ID_COLUMN)
+
+
+def _content(fragment: FragmentMetadata) -> Hashable:
+    """What a fragment consists of: its files, and which of their rows are deleted."""
+    deleted = fragment.deletion_file
+    return tuple(file._path for file in fragment.files), None if deleted is None else deleted.json()
 
 
 def _id_file(fragment: FragmentMetadata, id_field: int | None) -> str | None:
