@@ -259,6 +259,12 @@ class TableStore:
         """Build what is missing of an index; None when nothing is, or too few vectors are there."""
         return indexes.stage_index(self.handles, table, column, kind, settings)
 
+    def stage_indexes(
+        self, table: TableVersion, wanted: Sequence[tuple[str, IndexKind, SearchSettings | None]]
+    ) -> StagedWrite | None:
+        """The same for several indexes, in one commit."""
+        return indexes.stage_indexes(self.handles, table, wanted)
+
     def plan_index(
         self,
         table: TableVersion,

@@ -29,7 +29,7 @@ from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger import snapshots
 from omnigraph.ledger.branches.schema_lock import refuse_while_schema_is_applied
 from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
-from omnigraph.ledger.commit.phases import WriteUnresolved, commit_write, prepare_line
+from omnigraph.ledger.commit.phases import WriteUnresolved, commit_write, give_back_both, prepare_line
 from omnigraph.ledger.commit.queue import EVERYTHING, Footprint
 from omnigraph.ledger.commit.recheck import SchemaMoved, check_if_commit
 from omnigraph.ledger.commit.taken_over import TakenOver, settle
@@ -246,9 +246,12 @@ def run_write(
                     window = None
                     if patience.lost >= HOLD_AFTER:
                         more = partial(store.queue.more_wait, branch_name)
-                        window = window_held.enter_context(store.windows.enter(branch, None, wait=wait, more_wait=more))
+                        both = partial(give_back_both, store, lease)
+                        window = window_held.enter_context(
+                            store.windows.enter(branch, None, wait=wait, more_wait=more, give_back=both)
+                        )
                         state = None
-                    return _attempt(store, branch, state, touched, actor, if_commit, lease.name, window, wait)
+                    return _attempt(store, branch, state, touched, actor, if_commit, lease, window, wait)
             except TakenOver as lost:
                 return settle(store, lost.sidecar, lost.cause)
             except (Conflict, RecoveryRequired) as failure:
@@ -306,7 +309,7 @@ def _attempt(
     prepare: Prepare,
     actor: str | None,
     if_commit: str | None,
-    lease: str,
+    lease: Lease,
     window: Window | None,
     wait: float | None,
 ) -> GraphCommit | None:

@@ -147,7 +147,7 @@ def _publish(
         changed = _changed_rows(current, changes)
         files = files if files is not None else _added_files(store, branch, current, changes)
         try:
-            published = _publish_once(store, branch, current, changes, changed, files)
+            published = _publish_once(store, branch, current, changes, changed, files, looked=current is known)
         except Conflict:
             if attempt == budget:
                 break
@@ -254,7 +254,11 @@ def _publish_once(
     changes: Publication,
     table_rows: list[Row],
     files: dict[str, str],
+    *,
+    looked: bool,
 ) -> ManifestState:
+    """Publish on a state. `looked`: it was read by the holder of the window, so nobody else moves it meanwhile; who
+    does all the same rewrites the head's row too, and Lance refuses the second of them."""
     draft = changes.commit
     commit = GraphCommit(
         graph_commit_id=draft.graph_commit_id,
@@ -278,7 +282,7 @@ def _publish_once(
     staged = store.tables.stage_upsert(current.table, to_table(changed.values()), key=KEY_COLUMN, there=replaced)
     failpoint("publish.before")
     try:
-        landed = store.tables.commit_staged(staged, draft.graph_commit_id)
+        landed = store.tables.commit_staged(staged, draft.graph_commit_id, looked=looked)
     except Conflict:
         store.tables.abandon(staged)
         raise
