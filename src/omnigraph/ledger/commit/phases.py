@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -156,8 +156,8 @@ def _commit_phases(
         if not reached and not _publishes_more(intent):
             _delete_sidecar(store, intent.operation_id)
             return None
-        check_still_ours(store, window, stored)
-        commit = _publish(store, window, intent, current, reached, told_by_sidecar=True)
+        checks = _still_ours(store, window, stored)
+        commit = _publish(store, window, intent, current, reached, told_by_sidecar=True, checks=checks)
         failpoint("write.published")
         refresh_schema_text(store, stored.sidecar)
     except BaseException as failure:
@@ -242,7 +242,11 @@ class _Commits:
 
 def check_still_ours(store: GraphParts, window: Window, stored: StoredSidecar) -> None:
     """Fail if the window or the sidecar is somebody else's by now: this process was paused for too long."""
-    store.at_once(window.check, lambda: store.sidecars.check_ours(stored))
+    store.at_once(*_still_ours(store, window, stored))
+
+
+def _still_ours(store: GraphParts, window: Window, stored: StoredSidecar) -> Sequence[Callable[[], object]]:
+    return (window.check, partial(store.sidecars.check_ours, stored))
 
 
 def _publish(
@@ -253,8 +257,10 @@ def _publish(
     reached: dict[str, TablePin],
     *,
     told_by_sidecar: bool,
+    checks: Sequence[Callable[[], object]] = (),
 ) -> GraphCommit:
-    """Phase C. The caller has checked that the window is still held."""
+    """Phase C. `checks` are the last looks whether the window and the sidecar are still held; without them, the caller
+    has looked."""
     new = {write.table_key for write in intent.writes if write.pin is None}
     draft = CommitDraft(
         graph_commit_id=intent.graph_commit_id,
@@ -284,6 +290,7 @@ def _publish(
         told_by_sidecar=told_by_sidecar,
         known=current,
         log_soon=intent.kind in LOGGED_SOON,
+        checks=checks,
     )
 
 
