@@ -33,6 +33,9 @@ MOST_IDS_WANTED = 1_000
 KEPT_IDS = 250_000
 """Ids that are kept per graph and process: about 25 MB. What is looked up least recently is dropped."""
 
+IDS_READ_FOR_ONE = 16_384
+"""Ids that are read, once, so that the look-up of one knows where it is. For more of them an index is quicker."""
+
 KEPT_VERSIONS = 32
 """Versions of tables whose fragments are kept: a write looks several times into the one it is prepared on."""
 
@@ -89,15 +92,19 @@ class FragmentIds:
         if path is not None and ID_COLUMN in rows.column_names:
             self._keep({path: frozenset(rows[ID_COLUMN].to_pylist())})
 
-    def narrow(self, handle: LanceDataset, table: TableVersion, wanted: pa.Array) -> Narrowed | None:
-        """The fragments of a table that can hold one of these ids; None when that is not worth knowing."""
+    def narrow(
+        self, handle: LanceDataset, table: TableVersion, wanted: pa.Array, most_read: int | None = None
+    ) -> Narrowed | None:
+        """The fragments of a table that can hold one of these ids; None when that is not worth knowing, or more than
+        `most_read` ids would have to be read for it."""
         if len(wanted) > MOST_IDS_WANTED:
             return None
         pieces = self._pieces(handle, table)
         if pieces is None:
             return None
         fragments, small = pieces.fragments, pieces.small
-        known = self._known(handle, table, [f for f in fragments if f.id in small], small)
+        most = self._most // 2 if most_read is None else most_read
+        known = self._known(handle, table, [f for f in fragments if f.id in small], small, most)
         if known is None:
             return None
         ids = frozenset(wanted.to_pylist())
@@ -118,7 +125,7 @@ class FragmentIds:
 
     def place(self, handle: LanceDataset, table: TableVersion, wanted: str) -> Place | None:
         """Where the row with an id can be; None when that is not worth knowing."""
-        narrowed = self.narrow(handle, table, pa.array([wanted], pa.string()))
+        narrowed = self.narrow(handle, table, pa.array([wanted], pa.string()), IDS_READ_FOR_ONE)
         pieces = self._pieces(handle, table)
         if narrowed is None or pieces is None:
             return None
@@ -127,10 +134,14 @@ class FragmentIds:
             return None
         return Place(narrowed.candidates, (pieces.columns, tuple(_content(fragment) for fragment in held)))
 
-    def all_small(self, handle: LanceDataset, table: TableVersion) -> bool:
-        """Whether every fragment of a table is known by its ids."""
+    def knows_all(self, handle: LanceDataset, table: TableVersion) -> bool:
+        """Whether `place` finds every id of a table in one small fragment."""
         pieces = self._pieces(handle, table)
-        return pieces is not None and len(pieces.small) == len(pieces.fragments)
+        if pieces is None or len(pieces.small) < len(pieces.fragments):
+            return False
+        with self._lock:
+            unknown = [f.physical_rows for f in pieces.fragments if pieces.small[f.id] not in self._files]
+        return int(sum(unknown)) <= IDS_READ_FOR_ONE
 
     def _pieces(self, handle: LanceDataset, table: TableVersion) -> _Pieces | None:
         """The fragments of a version; None when there are too many or none is small. The last few are kept."""
@@ -182,6 +193,7 @@ class FragmentIds:
         table: TableVersion,
         fragments: Sequence[FragmentMetadata],
         small: Mapping[int, str],
+        most: int,
     ) -> dict[str, frozenset[str]] | None:
         known: dict[str, frozenset[str]] = {}
         with self._lock:
@@ -190,7 +202,7 @@ class FragmentIds:
                     self._files.move_to_end(path)
                     known[path] = self._files[path]
         unknown = [fragment for fragment in fragments if small[fragment.id] not in known]
-        if sum(fragment.physical_rows for fragment in unknown) > self._most // 2:
+        if sum(fragment.physical_rows for fragment in unknown) > most:
             return None
         if unknown:
             learned = _read_ids(handle, table, unknown)

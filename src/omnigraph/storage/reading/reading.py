@@ -107,9 +107,8 @@ def _holding(handles: Handles, table: TableVersion, filter: object) -> tuple[int
     wanted = value_asked(filter, ID_COLUMN)
     if not isinstance(wanted, str):
         return None
-    handle = handles.at(table)
-    narrowed = handles.fragment_ids.narrow(handle, table, pa.array([wanted], pa.string()))
-    return None if narrowed is None else narrowed.candidates
+    place = place_of_id(handles, table, wanted)
+    return None if place is None else place.fragments
 
 
 _Started = tuple[pa.Schema, Iterator[pa.RecordBatch]]
@@ -155,7 +154,7 @@ def place_of_id(handles: Handles, table: TableVersion, wanted: str) -> Place | N
 
 def knows_ids(handles: Handles, table: TableVersion) -> bool:
     """Whether look-ups by id go to the one fragment that has it, without an index."""
-    return handles.fragment_ids.all_small(handles.at(table), table)
+    return handles.fragment_ids.knows_all(handles.at(table), table)
 
 
 def metadata(handles: Handles, table: TableVersion) -> dict[str, str]:
