@@ -75,6 +75,8 @@ class Options:
     without: frozenset[str] = NOT_YET
     ways: tuple[str, ...] = WAYS
     spark_per_state: int = 0
+    looking_back: int = 2
+    """Queries on each older state, asked by its commit when the graph has gone on."""
     until: float = float("inf")
     every_way: bool = True
     """Whether each query is asked in all ways, or in one of them after the other."""
@@ -86,10 +88,13 @@ def hunt(seed: int, options: Options, coverage: Coverage) -> Iterator[Found]:
     states = Making(rng, interfaces="interfaces" not in options.without).states()
     with running(World(states[0].schema)) as product:
         number = 0
-        for world in states:
-            product.reach(world)
+        for world, back in [*((each, False) for each in states), *((each, True) for each in states[:-1])]:
+            if back:
+                product.look_back(world)
+            else:
+                product.reach(world)
             oracle = Oracle(world.schema, world.tables())
-            for at in range(options.queries_per_state):
+            for at in range(options.looking_back if back else options.queries_per_state):
                 if time.monotonic() > options.until:
                     return
                 number += 1

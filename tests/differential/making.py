@@ -185,7 +185,8 @@ class QueryMaker:
         kinds = [f"node:{each.name}" for each in self.schema.nodes]
         filled = [kind for kind in kinds if self.tables[kind]]
         wide = [f"interface:{each.name}" for each in self.schema.interfaces]
-        if wide and self.schema.members(wide[0]) and self.chance(0.3):
+        wide = [each for each in wide if self.schema.members(each)]
+        if wide and self.chance(0.3):
             kinds, filled = wide, wide
             self.used["interface"] += 1
         kind = self.rng.choice(filled if filled and self.chance(0.97) else kinds)

@@ -11,14 +11,28 @@ from typing import Any
 from tests.differential import tree
 from tests.differential.compare import same
 from tests.differential.constructs.conditions import OPERATORS, Compare, IsNull, Joined
+from tests.differential.constructs.forms import bare
 from tests.differential.constructs.values import Arithmetic
+from tests.differential.hunt import NO_VALUE
+from tests.differential.keys import KEY_VALUES, NAMED, key_text
 from tests.differential.making import QueryMaker, Scope
-from tests.differential.mutations import Insert, Mutation, Outcome, Refused, Remove, Update, arguments, outcome, text
+from tests.differential.mutations import (
+    Insert,
+    Mutation,
+    Outcome,
+    Refused,
+    Remove,
+    Statement,
+    Update,
+    arguments,
+    outcome,
+    text,
+)
 from tests.differential.oracle import Oracle
 from tests.differential.product import Product, running
-from tests.differential.rows import Load, Tables, World
+from tests.differential.rows import Branch, Compact, Index, Load, Tables, World
 from tests.differential.types import SINGLE, EdgeType, NodeType, Property, Schema
-from tests.differential.world import IDS, Making, values_of
+from tests.differential.world import Making, values_of
 
 
 @dataclass(frozen=True)
@@ -41,27 +55,40 @@ class Wrong:
         )
 
 
+READS_ONLY = frozenset({"text_search", "search inside"})
+"""What a mutation has no use for."""
+
+
 class MutationMaker(QueryMaker):
     """Makes mutations of one graph."""
 
+    pending: dict[str, list[str]]
+    """The keys of nodes that earlier statements insert."""
+
     def mutation(self) -> Mutation | None:
         """A mutation, or None when there is nothing to change."""
-        self.parameters, self.used = [], Counter()
+        self.parameters, self.used, self.pending = [], Counter(), {}
         if "match_before" not in self.without and self.chance(0.5):
             return self.matching()
         kinds = [kind for kind in self.tables if self.tables[kind]]
         if not kinds:
             return None
-        kind = self.rng.choice(kinds)
-        shape = self.rng.random()
-        if shape < 0.2 and len(self.tables[kind]) > 2:
-            statement: Any = Remove(kind, self.where(kind))
-        elif shape < 0.75:
-            values = self.assigned(kind, None)
-            statement = Update(kind, values, self.where(kind)) if values else None
-        else:
-            statement = self.insert(kind)
-        return None if statement is None else Mutation(tuple(self.parameters), (), (statement,))
+        removing = self.chance(0.2)
+        count = self.rng.choice((1, 1, 2, 3))
+        made = [self.statement(self.rng.choice(kinds), removing) for _ in range(count)]
+        statements = tuple(each for each in made if each is not None)
+        if len(statements) > 1:
+            self.used["several statements"] += 1
+        return Mutation(tuple(self.parameters), (), statements) if statements else None
+
+    def statement(self, kind: str, removing: bool) -> Statement | None:
+        """A statement of its own: deletes go with deletes, inserts with updates."""
+        if removing:
+            return Remove(kind, self.where(kind)) if len(self.tables[kind]) > 2 else None
+        if self.chance(0.3):
+            return self.insert(kind)
+        values = self.assigned(kind, None)
+        return Update(kind, values, self.where(kind)) if values else None
 
     def matching(self) -> Mutation | None:
         """`match { … }` and statements about what it binds."""
@@ -89,8 +116,7 @@ class MutationMaker(QueryMaker):
     def free(self, kind: str) -> list[Property]:
         """The properties that can be set."""
         type_ = self.schema.find(kind)
-        key = type_.key if isinstance(type_, NodeType) else ()
-        return [each for each in type_.properties if each.name not in key and each.type in SINGLE]
+        return [each for each in type_.properties if each.name not in type_.key and each.type in SINGLE]
 
     def assigned(self, kind: str, scope: Scope | None) -> tuple[tuple[str, tree.Expr], ...]:
         """New values for one or two properties."""
@@ -129,19 +155,35 @@ class MutationMaker(QueryMaker):
     def where(self, kind: str) -> tree.Expr:
         """A condition over the row."""
         there = Scope({"own": kind}, {"own": kind})
+        if self.chance(0.4) and (made := self.condition(there, 1)) is not None and (plain := bare(made)) is not None:
+            return plain
+        if self.chance(0.2) and (own := self.own_test(kind)) is not None:
+            return own
         tests: list[tree.Expr] = []
         for _ in range(1 if self.chance(0.7) else 2):
             prop = self.prop(there, of=lambda each: each.type in SINGLE)
             if prop is None:
                 ids = [*self.tables[kind]]
                 return Compare("=", tree.Bare("id", "String", own=True), tree.Literal(self.rng.choice(ids), "String"))
-            bare = tree.Bare(prop.name, prop.type)
+            item = tree.Bare(prop.name, prop.type)
             if self.chance(0.2):
-                tests.append(IsNull(bare, self.chance(0.5)))
+                tests.append(IsNull(item, self.chance(0.5)))
             else:
                 operator = self.rng.choice(OPERATORS if prop.type not in ("enum", "Bool") else OPERATORS[:2])
-                tests.append(Compare(operator, bare, self.like(prop, there)))
+                tests.append(Compare(operator, item, self.like(prop, there)))
         return tests[0] if len(tests) == 1 else Joined(self.rng.choice(("and", "or")), tuple(tests))
+
+    def own_test(self, kind: str) -> tree.Expr | None:
+        """The row's own `id`, or an end of an edge, where no property has that name."""
+        names = {"id": "id", "from": "src", "to": "dst"} if kind.startswith("edge:") else {"id": "id"}
+        declared = {each.name for each in self.schema.properties(kind)}
+        free = [name for name in names if name not in declared]
+        if not free or not self.tables[kind]:
+            return None
+        name = self.rng.choice(free)
+        row = self.rng.choice([*self.tables[kind].values()])
+        literal = tree.Literal(getattr(row, names[name]), "String")
+        return Compare(self.rng.choice(("=", "=", "!=")), tree.Bare(name, "String", own=True), literal)
 
     def insert(self, kind: str) -> Insert | None:
         """A new row, or one whose key is there."""
@@ -157,18 +199,21 @@ class MutationMaker(QueryMaker):
         ends: list[tree.Expr] = []
         if isinstance(type_, EdgeType):
             for end in (type_.source, type_.target):
-                ids = [*self.tables[f"node:{end}"]]
+                ids = [*self.tables[f"node:{end}"], *self.pending.get(f"node:{end}", ())]
                 if not ids:
                     return None
                 ends.append(tree.Literal(self.rng.choice(ids), "String"))
+        if isinstance(type_, NodeType) and type_.key:
+            # An edge of a later statement may end there.
+            given = [values[name] for name in type_.key]
+            texts = [each.value for each in given if isinstance(each, tree.Literal)]
+            self.pending.setdefault(kind, []).append(key_text(texts))
         return Insert(kind, tuple(values.items()), *(ends or (None, None)), new)
 
     def filled(self, prop: Property) -> tree.Expr:
         """A value that is not null; keys from the pool that rows have."""
-        if prop.name == "name":
-            return tree.Literal(self.rng.choice(IDS[:7]), "String")
-        if prop.name == "num":
-            return tree.Literal(self.rng.choice((0, 1, 2, 9, 10, 11)), prop.type)
+        if prop.name in NAMED.values():
+            return tree.Literal(self.rng.choice(KEY_VALUES[prop.type]), prop.type)
         return tree.Literal(self.rng.choice(values_of(prop.type)), prop.type)
 
     def insert_between(self, own: Scope) -> Insert | None:
@@ -198,10 +243,15 @@ def hunt_mutations(seed: int, count: int, without: frozenset[str], made: Counter
     world = World(schema, (Load(making.rows(schema)),))
     with running(world) as product:
         for number in range(count):
-            maker = MutationMaker(random.Random(f"{seed}/{number}"), schema, world.tables(), without)
+            own = random.Random(f"{seed}/{number}")
+            if own.random() < 0.2:
+                product.take(own.choice((Index(), Compact(), Branch(f"b{number}"))))
+            maker = MutationMaker(own, schema, world.tables(), without | READS_ONLY)
             mutation = changing(maker, world)
             if mutation is None:
                 continue
+            if made is not None:
+                made.update(maker.used.keys())
             wrong = check(seed, number, world, product, mutation, made)
             if wrong is not None:
                 yield wrong
@@ -218,6 +268,8 @@ def changing(maker: MutationMaker, world: World) -> Mutation | None:
             expected = outcome(mutation, world) if mutation is not None else None
         except Refused:
             return mutation
+        except NO_VALUE:
+            continue
         if expected is not None and (expected.nodes + expected.edges or maker.chance(0.2)):
             return mutation
     return None
@@ -236,7 +288,7 @@ def check(
         made[f"{type(mutation.statements[0]).__name__} {'after match' if mutation.clauses else ''}"] += 1
         made["refused" if expected is None else "different" if expected.nodes + expected.edges else "unchanged"] += 1
     try:
-        result = product.graph.mutate(text(mutation), params=arguments(mutation))
+        result = product.graph.mutate(text(mutation), params=arguments(mutation), branch=product.branch)
     except Exception as error:
         found = f"{type(error).__name__}: {error}"
         return None if expected is None else Wrong(seed, number, world, mutation, says, found)
@@ -288,7 +340,7 @@ def anonymous(schema: Schema, kind: str, row: dict[str, Any]) -> Any:
     type_ = schema.find(kind)
     own = dict(row["x"])
     made_up = len(own["@id"]) == 26 or own["@id"].startswith("new ")
-    if made_up and not (type_.key if isinstance(type_, NodeType) else type_.keyed):
+    if made_up and not type_.keyed:
         own["@id"] = "new"
     ends = [row[end]["@id"] for end in ("a", "b") if end in row]
     return [*ends, own]

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.differential import tree
+from tests.differential.keys import key_text
 from tests.differential.oracle import Oracle
 from tests.differential.printing import block, declared, json_value, written
-from tests.differential.rows import Row, Tables, World, key_text, without
+from tests.differential.rows import Row, Tables, World, without
 from tests.differential.sql import Context, expression, quoted, select
 from tests.differential.types import EdgeType, NodeType, Schema
 
@@ -141,6 +142,8 @@ def _rows(mutation: Mutation, statement: Statement, schema: Schema, tables: Tabl
             rows += f' WHERE own."@id" = {ctx.variables[statement.var].ref}."@id"'
         elif statement.where is not None:
             rows += f" WHERE {expression(statement.where, ctx)}"
+    if not columns:  # a new row that is told nothing
+        return [()] if Oracle(schema, tables).db.execute(f"SELECT 1 FROM {rows} LIMIT 1").fetchall() else []
     listed = ", ".join(f"{each} AS c{at}" for at, each in enumerate(columns))
     return Oracle(schema, tables).db.execute(f"SELECT DISTINCT {listed} FROM {rows}").fetchall()
 
@@ -181,7 +184,7 @@ def _inserted(
     if isinstance(type_, NodeType) and type_.key:
         id_ = key_text([values[name] for name in type_.key])
     if isinstance(type_, EdgeType) and type_.keyed:
-        id_ = key_text([*ends])
+        id_ = key_text([*ends, *(values[name] for name in type_.key)])
     return Row(statement.kind, id_, tuple(values.items()), *ends)
 
 

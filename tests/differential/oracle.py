@@ -113,7 +113,8 @@ def statement(query: tree.Query, schema: Schema) -> str:
 
 def next_stage(base: str, stage: tree.Stage, ctx: Context) -> str:
     """The rows that `with` hands on, and what the next block makes of them. `ctx` knows just those afterwards."""
-    base, ties = prepared(base, stage.columns, [each.expr for each in stage.order], stage.where, False, ctx)
+    keys = [each.expr for each in stage.order]
+    base, ties = prepared(base, stage.columns, keys, stage.where, stage.distinct, ctx)
     listed, variables, values, kept = [], {}, {}, []
     for column in stage.columns:
         name = column.alias or own_name(column.expr)
@@ -128,7 +129,7 @@ def next_stage(base: str, stage: tree.Stage, ctx: Context) -> str:
             kept.append((name, ref))
     text = f"SELECT {', '.join(listed)} FROM ({base}) AS staged"
     text += f" WHERE {expression(stage.where, ctx)}" if stage.where is not None else ""
-    text += tail(stage.order, ties, stage.limit, None, ctx)
+    text += tail(stage.order, ties, stage.limit, stage.offset, ctx)
     ctx.variables, ctx.values, ctx.kept, ctx.computed, ctx.aliases = variables, values, kept, [], {}
     return sql.select(stage.clauses, ctx, source=f"({text}) AS {ctx.fresh('stage')}")
 

@@ -119,7 +119,9 @@ def _(node: tree.Block) -> str:
 
 
 def _columns(columns: tuple[tree.Column, ...]) -> str:
-    return ", ".join(written(each.expr) + (f" as {each.alias}" if each.alias else "") for each in columns)
+    texts = [written(each.expr) + (f" as {each.alias}" if each.alias else "") for each in columns]
+    can_go_on = any(text[0] in "-[(" for text in texts)
+    return (", " if can_go_on or len(texts) % 2 == 0 else " ").join(texts)  # commas are optional
 
 
 def _order(keys: tuple[tree.OrderKey, ...]) -> str:
@@ -142,10 +144,11 @@ def query(read: tree.Query, name: str = "q") -> str:
     header = ", ".join(map(declared, read.parameters))
     text = f"query {name}({header}) {{\nmatch {block(read.clauses)}\n"
     for stage in read.stages:
-        text += f"with {{ {_columns(stage.columns)} }}"
+        text += f"with {'distinct ' if stage.distinct else ''}{{ {_columns(stage.columns)} }}"
         text += f" where {written(stage.where)}" if stage.where is not None else ""
         text += _order(stage.order)
         text += f" limit {written(stage.limit)}" if stage.limit is not None else ""
+        text += f" offset {written(stage.offset)}" if stage.offset is not None else ""
         text += f"\nmatch {block(stage.clauses)}\n"
     text += f"return {'distinct ' if read.distinct else ''}{{ {_columns(read.columns)} }}"
     text += f"\nhaving {{ {written(read.having)} }}" if read.having is not None else ""
@@ -172,5 +175,11 @@ def json_value(value: Any) -> Any:
 
 
 def arguments(read: tree.Query) -> dict[str, Any]:
-    """The values of the parameters as they are passed."""
-    return {each.name: json_value(each.value) for each in read.parameters if each.given}
+    """The values of the parameters as they are passed; 64-bit integers of every other one as text."""
+    given = [each for each in read.parameters if each.given]
+    return {each.name: _argument(each, at % 2 == 1) for at, each in enumerate(given)}
+
+
+def _argument(parameter: tree.Parameter, as_text: bool) -> Any:
+    wide = as_text and parameter.type in ("I64", "U64") and parameter.value is not None
+    return str(parameter.value) if wide else json_value(parameter.value)

@@ -35,15 +35,24 @@ class Product:
         self.graph = og.init(root / "graph.omni", schema=world.schema.text())
         self.branch = "main"
         self.done = 0
+        self.commits: dict[int, str] = {}
+        self.at: str | None = None
+        """The commit whose state is asked, instead of the newest one."""
         self.reach(world)
 
     def reach(self, world: World) -> None:
         """Take the steps that were not taken yet."""
         for step in world.steps[self.done :]:
-            self._take(step)
+            self.take(step)
         self.done = len(world.steps)
+        self.commits[self.done] = self.graph.head(self.branch).graph_commit_id
 
-    def _take(self, step: Step) -> None:
+    def look_back(self, world: World) -> None:
+        """Ask a state that it went through, from now on."""
+        self.at = self.commits[len(world.steps)]
+
+    def take(self, step: Step) -> None:
+        """Take one step."""
         match step:
             case Load(rows):
                 if rows:
@@ -64,7 +73,8 @@ class Product:
         engine = "spark" if way == "spark" else "local"
         try:
             with override(traversal_mode=None if way in ("spark", "auto") else way):
-                result = self.graph.query(query(read), params=arguments(read), branch=self.branch, engine=engine)
+                where = {"at": self.at} if self.at else {"branch": self.branch}
+                result = self.graph.query(query(read), params=arguments(read), engine=engine, **where)
                 return Answer(result.rows())
         except Exception as error:
             return Answer(None, f"{type(error).__name__}: {error}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +18,8 @@ class Row:
     values: tuple[tuple[str, Any], ...]
     src: str | None = None
     dst: str | None = None
+    said: tuple[Any, Any] | None = field(default=None, compare=False)
+    """How a load says the ends: by their ids if nothing else is given."""
 
     def record(self, schema: Schema) -> dict[str, Any]:
         """The row as a load takes it."""
@@ -28,8 +29,9 @@ class Row:
             own = {"type": type_.name}
         else:
             assert isinstance(type_, EdgeType)
-            own = {"edge": type_.name, "from": self.src, "to": self.dst}
-        if type_.key if isinstance(type_, NodeType) else type_.keyed:
+            source, target = self.said or (self.src, self.dst)
+            own = {"edge": type_.name, "from": source, "to": target}
+        if type_.keyed:
             return {**own, "data": data}
         # A property may be called `id`; then the row's own stands beside the data.
         return {**own, "id": self.id, "data": data} if "id" in data else {**own, "data": {"id": self.id, **data}}
@@ -105,9 +107,3 @@ def without(schema: Schema, tables: Tables, kind: str, id_: str) -> None:
         for row in list(table.values()):
             if (edge.source == name and row.src == id_) or (edge.target == name and row.dst == id_):
                 del table[row.id]
-
-
-def key_text(values: list[Any]) -> str:
-    """The id that a key makes: the plain text of one value, a JSON array of several."""
-    texts = [str(value) for value in values]
-    return texts[0] if len(texts) == 1 else json.dumps(texts, ensure_ascii=False, separators=(",", ":"))

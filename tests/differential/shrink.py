@@ -14,7 +14,7 @@ from tests.differential.hunt import Found, steps_apart
 from tests.differential.oracle import Oracle
 from tests.differential.product import Product, running
 from tests.differential.rows import Load, Row, World
-from tests.differential.types import NodeType, Property
+from tests.differential.types import Property
 
 
 def shrink(found: Found, seconds: float = 90) -> Found:
@@ -181,7 +181,7 @@ def _smaller_schemas(world: World) -> Iterator[World]:
         yield _only(replace(world, schema=replace(schema, nodes=schema.nodes[:at] + schema.nodes[at + 1 :])), kind)
     for group in ("nodes", "edges"):
         for at, type_ in enumerate(getattr(schema, group)):
-            key = type_.key if isinstance(type_, NodeType) else ()
+            key = type_.key
             for prop in type_.properties:
                 if prop.name not in key:
                     yield _without_property(world, group, at, prop)

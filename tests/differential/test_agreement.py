@@ -13,7 +13,7 @@ from tests.differential.script import script
 from tests.differential.shrink import shrink
 
 SEEDS = range(1, 17)
-PER_STATE = 38
+PER_STATE = 36
 """Some thousands of queries in all, each in one form of expansion: over the run both have seen every state."""
 
 

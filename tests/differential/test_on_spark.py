@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def test_spark_and_duckdb_agree(spark: Any) -> None:
-    options = Options(queries_per_state=2, ways=(), spark_per_state=2)
+    options = Options(queries_per_state=1, ways=(), spark_per_state=1, looking_back=1)
     found = next(hunt(301, options, coverage := Coverage()), None)
     assert found is None, script(shrink(found, 60))
     assert coverage.answers > 6

@@ -7,17 +7,24 @@ from typing import Any
 
 import pytest
 
+from omnigraph.query.check.block_names import VariableNames
+from omnigraph.query.check.scope import Bound
+from omnigraph.query.typing import variables_of
 from omnigraph.read.operators import execute
+from omnigraph.read.plan.steps import CheckStep, FilterStep
 from tests.differential.compare import same
 from tests.differential.hunt import Coverage, Found, Options, hunt
 from tests.differential.product import Answer, Product
 from tests.differential.script import script
 from tests.differential.shrink import shrink
 
+CLOSING, SIBLINGS = 100, 100
+"""Seeds from which each of the two faults that the planner once had is found soon."""
 
-def first_difference(ways: tuple[str, ...] = ("csr",)) -> Found:
+
+def first_difference(ways: tuple[str, ...] = ("csr",), start: int = 100) -> Found:
     coverage = Coverage()
-    for seed in range(100, 120):
+    for seed in range(start, start + 20):
         for found in hunt(seed, Options(20, ways=ways), coverage):
             return found
     raise AssertionError(f"nothing found in {coverage.queries} queries")
@@ -32,6 +39,36 @@ def test_a_step_that_the_engine_leaves_out_is_found(monkeypatch, left_out):
 
     monkeypatch.setattr(execute, "_step", faulty)
     assert first_difference().kind in ("rows", "error KeyError")
+
+
+def test_a_filter_that_is_dropped_behind_a_closing_edge_is_found(monkeypatch):
+    """A condition over an edge that closes a cycle and another variable: applied too early once, and never again."""
+    step_as_it_is = execute._step
+    closing: set[str] = set()
+
+    def faulty(run: Any, step: Any, frame: Any) -> Any:
+        if isinstance(step, CheckStep):
+            closing.update(step.atom.binds)
+        read = variables_of(step.predicate) if isinstance(step, FilterStep) else set()
+        return frame if len(read) > 1 and read & closing else step_as_it_is(run, step, frame)
+
+    monkeypatch.setattr(execute, "_step", faulty)
+    found = first_difference(start=CLOSING)
+    assert found.kind == "rows"
+    assert len(found.answer.rows or []) != len(found.expected)
+
+
+def test_one_name_for_two_things_in_sibling_blocks_is_found(monkeypatch):
+    """Names of variables that are not made unique by block: what one block binds, another one reads."""
+
+    def faulty(self: VariableNames, written: str) -> Bound:
+        self.anonymous += written == "_"
+        bound = Bound(f"$_{self.anonymous}" if written == "_" else written)
+        self.variables.append(bound)
+        return bound
+
+    monkeypatch.setattr(VariableNames, "bind", faulty)
+    assert first_difference(start=SIBLINGS).kind.split()[0] in ("rows", "error")
 
 
 def test_a_difference_is_made_small_and_printed_as_a_program(monkeypatch):

@@ -177,6 +177,8 @@ class Stage:
     order: tuple[OrderKey, ...]
     limit: Expr | None
     clauses: tuple[Clause, ...]
+    offset: Expr | None = None
+    distinct: bool = False
 
 
 @dataclass(frozen=True)

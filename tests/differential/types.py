@@ -56,16 +56,22 @@ class NodeType:
     key: tuple[str, ...] = ()
     implements: tuple[str, ...] = ()
 
+    @property
+    def keyed(self) -> bool:
+        """Whether the id comes from the values."""
+        return bool(self.key)
+
 
 @dataclass(frozen=True)
 class EdgeType:
-    """An edge type. `keyed`: its ends are its identity."""
+    """An edge type. `keyed`: its ends are its identity, with the properties in `key`."""
 
     name: str
     source: str
     target: str
     properties: tuple[Property, ...] = ()
     keyed: bool = False
+    key: tuple[str, ...] = ()
 
     @property
     def written(self) -> str:
@@ -128,7 +134,7 @@ class Schema:
         for edge in self.edges:
             named = {each.name for each in edge.properties}
             ends = "@src, @dst" if named & {"src", "dst"} else "src, dst"
-            key = f" @key({ends})" if edge.keyed else ""
+            key = f" @key({', '.join((ends, *edge.key))})" if edge.keyed else ""
             inside = "  ".join(_property(each, ()) for each in edge.properties)
             lines.append(f"edge {edge.name}: {edge.source} -> {edge.target} {{ {inside}{key} }}")
         return "\n".join(lines) + "\n"

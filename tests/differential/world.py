@@ -11,7 +11,8 @@ import random
 import struct
 from typing import Any
 
-from tests.differential.rows import Branch, Compact, Delete, Index, Load, Row, Step, Tables, World, key_text
+from tests.differential.keys import CHOICES, IDS, KEY_VALUES, key_properties, key_text, spelled
+from tests.differential.rows import Branch, Compact, Delete, Index, Load, Row, Step, Tables, World
 from tests.differential.types import EdgeType, Interface, NodeType, Property, Schema, item_of
 
 NODE_NAMES = ("Person", "Team", "Doc")
@@ -33,8 +34,6 @@ PROPERTY_NAMES = (
     "src",
     "dst",
 )
-IDS = ("a", "B", "b", "é", "z", "10", "9", "ab", "\U0001d11e", "\uffff")
-CHOICES = ("high", "low", "mid")
 UTC = datetime.UTC
 
 POOLS: dict[str, tuple[Any, ...]] = {
@@ -75,6 +74,7 @@ class Making:
         self.rng = rng
         self.interfaces = interfaces
         self.fresh = 0
+        self.nodes: dict[str, NodeType] = {}
 
     # --- schemas
 
@@ -86,36 +86,36 @@ class Making:
         if self.interfaces and rng.random() < 0.7:
             interfaces, nodes = self._interfaces(nodes)
         names = [node.name for node in nodes]
+        self.nodes = {node.name: node for node in nodes}
         edges = []
         for name in EDGE_NAMES[: rng.randint(1, len(EDGE_NAMES))]:
             source = rng.choice(names)
             target = source if rng.random() < 0.5 else rng.choice(names)
             properties = self._properties(rng.randint(0, 3), edge=True)
-            edges.append(EdgeType(name, source, target, properties, keyed=rng.random() < 0.2))
+            keyed = rng.random() < 0.25
+            key = key_properties(rng) if keyed and rng.random() < 0.5 else ()
+            names_of_key = tuple(each.name for each in key)
+            edges.append(EdgeType(name, source, target, (*key, *properties), keyed, names_of_key))
         return Schema(tuple(nodes), tuple(edges), interfaces)
 
     def _interfaces(self, nodes: list[NodeType]) -> tuple[tuple[Interface, ...], list[NodeType]]:
-        shared = tuple(Property(name, type_) for name, type_ in (("label", "String"), ("rank", "I32")))
-        interface = Interface("Thing", shared[: self.rng.randint(1, 2)])
+        """One interface or two; a property that both have is one property of a node with both."""
+        label, rank, stamp = (Property(*each) for each in (("label", "String"), ("rank", "I32"), ("stamp", "DateTime")))
+        made = [Interface("Thing", (label, rank)[: self.rng.randint(1, 2)])]
+        if self.rng.random() < 0.4:
+            made.append(Interface("Ranked", (stamp, rank)))
         changed = []
         for node in nodes:
-            if self.rng.random() < 0.75:
-                node = NodeType(node.name, (*node.properties, *interface.properties), node.key, ("Thing",))
-            changed.append(node)
-        return (interface,), changed
+            chosen = [each for each in made if self.rng.random() < 0.7]
+            shared = dict.fromkeys(prop for each in chosen for prop in each.properties)
+            names = tuple(each.name for each in chosen)
+            changed.append(NodeType(node.name, (*node.properties, *shared), node.key, names))
+        return tuple(made), changed
 
     def _node(self, name: str) -> NodeType:
         rng = self.rng
         properties = self._properties(rng.randint(2, 6), edge=False)
-        shape = rng.random()
-        if shape < 0.45:
-            key: tuple[Property, ...] = (Property("name", "String", nullable=False),)
-        elif shape < 0.6:
-            key = (Property("num", rng.choice(("I64", "I32", "U64")), nullable=False),)
-        elif shape < 0.7:
-            key = (Property("name", "String", nullable=False), Property("num", "I64", nullable=False))
-        else:
-            key = ()
+        key = key_properties(rng)
         return NodeType(name, (*key, *properties), tuple(each.name for each in key))
 
     def _properties(self, count: int, *, edge: bool) -> tuple[Property, ...]:
@@ -164,7 +164,8 @@ class Making:
         """A node; of a keyed type perhaps one that is there already."""
         values = self.values(node.properties)
         for name in node.key:
-            values[name] = self.rng.choice(IDS[:7]) if name == "name" else self.rng.choice((0, 1, 2, 9, 10, 11))
+            type_ = next(each.type for each in node.properties if each.name == name)
+            values[name] = self.rng.choice(KEY_VALUES[type_])
         id_ = key_text([values[name] for name in node.key]) if node.key else self.rng.choice(IDS)
         return Row(f"node:{node.name}", id_, tuple(values.items()))
 
@@ -177,8 +178,18 @@ class Making:
         if edge.source == edge.target and self.rng.random() < 0.12:
             dst = src
         self.fresh += 1
-        id_ = key_text([src, dst]) if edge.keyed else f"{edge.name[0]}{self.rng.randint(0, 9)}{self.fresh}"
-        return Row(f"edge:{edge.name}", id_, tuple(self.values(edge.properties).items()), src, dst)
+        values = self.values(edge.properties)
+        for prop in edge.properties:
+            if prop.name in edge.key:
+                values[prop.name] = self.rng.choice(KEY_VALUES[prop.type])
+        id_ = f"{edge.name[0]}{self.rng.randint(0, 9)}{self.fresh}"
+        if edge.keyed:
+            id_ = key_text([src, dst, *(values[name] for name in edge.key)])
+        ends = ((edge.source, src), (edge.target, dst))
+        source, target = (
+            spelled(self.rng, self.nodes[name], end, dict(tables[f"node:{name}"][end].values)) for name, end in ends
+        )
+        return Row(f"edge:{edge.name}", id_, tuple(values.items()), src, dst, (source, target))
 
     # --- histories
 

@@ -18,6 +18,7 @@ from omnigraph.write.load.load import load
 from omnigraph.write.mutate.mutate import mutate
 from omnigraph.write.validate.collector import Kind
 from tests.model.spoiled_writes import POSSIBLE, spoiled, spoiled_rows
+from tests.model.write_frames import as_table
 from tests.model.write_model import Disagree, Graph, Row
 from tests.model.write_operations import MODEL, SCHEMA, Writes, is_json, mutation
 
@@ -38,7 +39,7 @@ class Both:
     def __init__(self, store: GraphStore) -> None:
         self.store = store
         self.graph = MODEL.empty()
-        self.refused = self.done = self.unchanged = self.disagreed = 0
+        self.refused = self.done = self.unchanged = self.disagreed = self.framed = 0
         self.kinds: dict[str, Counter[str]] = {way: Counter() for way in POSSIBLE}
 
     def lacks(self, way: str) -> bool:
@@ -120,10 +121,15 @@ def test_writes_are_taken_or_refused_as_the_model_says(tmp_path: Path, seed: int
             )
             if kind in ("append", "merge", "overwrite"):
                 table = writes.random.choice(list(MODEL.types))
-                records = (
-                    writes.records(both.graph, bad) if kind != "overwrite" else writes.only(both.graph, table, bad)
-                )
-                if writes.chance(0.6 if both.lacks(kind) else 0.1):
+                whole = kind == "overwrite" or writes.chance(0.3)
+                records = writes.only(both.graph, table, bad) if whole else writes.records(both.graph, bad)
+                framed = writes.chance(0.3)
+                if framed:
+                    records = writes.alike(both.graph, table, bad)
+                elif kind == "overwrite" and writes.chance(0.3):
+                    other = writes.random.choice(list(MODEL.types))
+                    records = [*records, *writes.only(both.graph, other, bad)]
+                elif writes.chance(0.6 if both.lacks(kind) else 0.1):
                     records = [
                         *(records if kind != "overwrite" else ()),
                         *spoiled(writes, both.graph, both.wanted(kind, writes)),
@@ -132,8 +138,15 @@ def test_writes_are_taken_or_refused_as_the_model_says(tmp_path: Path, seed: int
                 as_text = "".join(json.dumps(record) + "\n" for record in records).encode()
                 paths = all(isinstance(record, str) for record in records)  # which a list of texts names
                 data = as_text if paths or (writes.chance(0.5) and all(map(is_json, records))) else records
-                what = f"{seed}/{number} {kind} {records!r}"
-                both.write(kind, what, expected, after, lambda data=data, kind=kind: load(store, data, mode=kind))
+                frame = as_table(records) if framed or writes.chance(0.3) else None
+                named, data = frame if frame is not None else (None, data)
+                both.framed += frame is not None
+                what = f"{seed}/{number} {kind} {records!r}{' as a table' if frame else ''}"
+
+                def run(data: Any = data, kind: Any = kind, named: str | None = named) -> Any:
+                    return load(store, data, mode=kind, type=named)
+
+                both.write(kind, what, expected, after, run)
                 continue
             if kind == "matched":
                 body, statements = writes.matched(both.graph)
@@ -163,6 +176,7 @@ def test_writes_are_taken_or_refused_as_the_model_says(tmp_path: Path, seed: int
                 assert (result.affected_nodes, result.affected_edges) == affected, what
         assert both.done > 60
         assert both.refused > 60
+        assert both.framed > 10
         # Every kind that there is came up, in every way of writing that can meet it, and nowhere else.
         assert {way: set(found) for way, found in both.kinds.items()} == POSSIBLE
 

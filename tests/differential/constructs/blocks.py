@@ -162,12 +162,20 @@ def _tied_by_values(q: QueryMaker, inner: Scope, name: str, start: str) -> tuple
 
 def sound(arm: tuple[tree.Clause, ...], scope: Scope) -> bool:
     """Whether everything that the clauses look at is bound by them or around them."""
-    bound = set(scope.variables)
-    for each in arm:
-        if isinstance(each, tree.Bind | tree.Hop):
-            bound |= tree.mentioned(each)
-    plain = [each for each in arm if isinstance(each, tree.Where)]
-    return all(tree.mentioned(each) <= bound for each in plain)
+    return looked_at(arm) <= set(scope.variables)
+
+
+def looked_at(clauses: tuple[tree.Clause, ...]) -> set[str]:
+    """The variables that conditions of a block, and of the blocks inside it, name and that the block does not bind."""
+    named: set[str] = set()
+    for each in clauses:
+        if isinstance(each, tree.Where):
+            named |= tree.mentioned(each)
+        elif isinstance(each, tree.Block):
+            named |= looked_at(each.clauses)
+        elif isinstance(each, tree.Either):
+            named |= {name for arm in each.arms for name in looked_at(arm)}
+    return named - exposed(clauses)
 
 
 def block(kind: str, q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:

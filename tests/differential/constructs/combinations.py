@@ -72,6 +72,20 @@ def alias_used_again(q: QueryMaker, scope: Scope, query: tree.Query) -> tree.Que
     return replace(query, columns=(*query.columns, tree.Column(again, "again")))
 
 
+@makes("finish", 0.7)
+def having_of_values(q: QueryMaker, scope: Scope, query: tree.Query) -> tree.Query | None:
+    """A condition on a column that is no aggregate, by its alias."""
+    named = [each for each in query.columns if each.alias and each.expr.type in SINGLE and not aggregates(each.expr)]
+    if not named:
+        return None
+    chosen = q.rng.choice(named)
+    alias = tree.Alias(chosen.alias or "", chosen.expr.type)
+    ordered = chosen.expr.type not in ("enum", "Bool")
+    value = tree.Literal(q.rng.choice(values_of(chosen.expr.type)), chosen.expr.type)
+    compared = Compare(q.rng.choice(OPERATORS if ordered else OPERATORS[:2]), alias, value)
+    return replace(query, having=IsNull(alias, q.chance(0.7), words=True) if q.chance(0.3) else compared)
+
+
 @makes("finish", 0.5)
 def offset_parameter(q: QueryMaker, scope: Scope, query: tree.Query) -> tree.Query | None:
     offset = q.required(q.rng.randint(0, 3))

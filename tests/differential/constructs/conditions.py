@@ -262,7 +262,7 @@ def in_list(q: QueryMaker, scope: Scope) -> tree.Expr | None:
     chosen = [q.rng.choice(pool) for _ in range(q.rng.randint(1, 3))]
     if prop.type not in ("enum", "Bool") and q.chance(0.3):
         return Member(q.parameter(tuple(chosen), f"[{prop.type}]"), prop, True)
-    return InList(prop, tuple(tree.Literal(value, prop.type) for value in chosen))
+    return InList(prop, tuple(q.constant(value, prop.type) for value in chosen))
 
 
 @makes("condition", 0.5)

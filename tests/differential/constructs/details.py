@@ -40,7 +40,7 @@ def matches(q: QueryMaker, scope: Scope) -> tree.Expr | None:
     text = q.rng.choice(q.there(prop, scope) or ["a"])
     cut = q.rng.randint(0, len(text))
     pattern = re.escape(text[:cut]).replace("\\ ", " ") + q.rng.choice((".*", "[a-z]*", ".?", "(x|.)+"))
-    return Matches(prop, tree.Literal(pattern, "String"))
+    return Matches(prop, q.constant(pattern, "String"))
 
 
 @makes("condition", 0.7)

@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tests.differential import tree
-from tests.differential.constructs.searching import Nearest, tokens
+from tests.differential.constructs.searching import Nearest, some_vector, tokens
 from tests.differential.making import QueryMaker, Scope, makes
 from tests.differential.oracle import aggregates
 from tests.differential.printing import written
 from tests.differential.sql import Context, duck, expression, meaning
-from tests.differential.world import values_of
 
 WORDS = ("graph", "Night", "light", "engines", "a", "xyz")
 
@@ -97,7 +96,7 @@ def _by_text(q: QueryMaker, scope: Scope) -> Bm25 | None:
 
 def _by_vector(q: QueryMaker, scope: Scope) -> Nearest | None:
     prop = q.prop(scope, of=lambda each: each.type == "Vector")
-    return None if prop is None else Nearest(prop, tree.Literal(tuple(q.rng.choice(values_of("Vector"))), "Vector"))
+    return None if prop is None else Nearest(prop, some_vector(q))
 
 
 @makes("finish", 2)

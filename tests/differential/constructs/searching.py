@@ -26,6 +26,8 @@ class TextSearch(tree.Expr):
     function: str
     text: tree.Expr
     query: tree.Expr
+    edits: int | None = None
+    """How many a `fuzzy` allows, where it says so."""
     type: str = "Bool"
 
 
@@ -41,7 +43,8 @@ class Nearest(tree.Expr):
 
 @written.register
 def _(node: TextSearch) -> str:
-    return f"{node.function}({written(node.text)}, {written(node.query)})"
+    edits = "" if node.edits is None else f", {node.edits}"
+    return f"{node.function}({written(node.text)}, {written(node.query)}{edits})"
 
 
 @written.register
@@ -51,7 +54,8 @@ def _(node: Nearest) -> str:
 
 @meaning.register
 def _(node: TextSearch, ctx: Context) -> str:
-    return f"py_{node.function}({expression(node.text, ctx)}, {expression(node.query, ctx)})"
+    allowed = f", {-1 if node.edits is None else node.edits}" if node.function == "fuzzy" else ""
+    return f"py_{node.function}({expression(node.text, ctx)}, {expression(node.query, ctx)}{allowed})"
 
 
 @meaning.register
@@ -83,12 +87,12 @@ def phrase(text: str, query: str) -> bool:
     return bool(wanted) and any(words[at : at + len(wanted)] == wanted for at in range(len(words)))
 
 
-@duck("py_fuzzy", ["VARCHAR", "VARCHAR"], "BOOLEAN")
-def near_token(text: str, query: str) -> bool:
-    """A token is there within an edit distance: none up to 2 letters, 1 up to 5, else 2."""
+@duck("py_fuzzy", ["VARCHAR", "VARCHAR", "INTEGER"], "BOOLEAN")
+def near_token(text: str, query: str, allowed: int) -> bool:
+    """A token is there within an edit distance: as said, or none up to 2 letters, 1 up to 5, else 2."""
     words = tokens(text)
     return any(
-        edits(token, word) <= (0 if len(token) <= 2 else 1 if len(token) <= 5 else 2)
+        edits(token, word) <= (allowed if allowed >= 0 else 0 if len(token) <= 2 else 1 if len(token) <= 5 else 2)
         for token in tokens(query)
         for word in words
     )
@@ -116,7 +120,9 @@ def text_search(q: QueryMaker, scope: Scope) -> tree.Expr | None:
     if prop is None:
         return None
     functions = [name for name in ("search", "match_text", "match_all", "fuzzy") if name not in q.without]
-    return TextSearch(q.rng.choice(functions), prop, q.constant(q.rng.choice(QUERIES), "String"))
+    function = q.rng.choice(functions)
+    edits = q.rng.choice((0, 1, 2)) if function == "fuzzy" and q.chance(0.4) else None
+    return TextSearch(function, prop, q.constant(q.rng.choice(QUERIES), "String"), edits)
 
 
 @makes("finish", 2)
@@ -125,6 +131,17 @@ def nearest(q: QueryMaker, scope: Scope, query: tree.Query) -> tree.Query | None
     prop = q.prop(own, of=lambda each: each.type == "Vector")
     if prop is None or any(aggregates(each.expr) for each in query.columns):
         return None
-    ranking = Nearest(prop, tree.Literal(tuple(q.rng.choice(values_of("Vector"))), "Vector"))
+    ranking = Nearest(prop, some_vector(q))
     limit = tree.Literal(q.rng.choice((1, 2, 5, 50)), "I64")
-    return replace(query, order=(tree.OrderKey(ranking), *query.order[:1]), limit=limit)
+    order = (tree.OrderKey(ranking), *query.order[:1])
+    return replace(query, parameters=tuple(q.parameters), order=order, limit=limit)
+
+
+def some_vector(q: QueryMaker) -> tree.Expr:
+    """A vector that is written out, or a parameter that must be given."""
+    value = tuple(q.rng.choice(values_of("Vector")))
+    if q.chance(0.6):
+        return tree.Literal(value, "Vector")
+    name = f"p{len(q.parameters)}"
+    q.parameters.append(tree.Parameter(name, "Vector", value))
+    return tree.Param(name, "Vector")

@@ -72,10 +72,14 @@ def with_stage(q: QueryMaker, scope: Scope) -> tuple[tree.Stage, Scope] | None:
     if last.alias and q.chance(0.4):
         order = (tree.OrderKey(tree.Alias("total", last.expr.type), q.rng.choice(("", "desc"))),)
     limit = tree.Literal(q.rng.randint(1, 4), "I64") if q.chance(0.4) else None
+    offset = tree.Literal(q.rng.randint(0, 2), "I64") if q.chance(0.1) else None
+    distinct = not any(aggregates(each.expr) for each in columns) and q.chance(0.3)
+    if distinct:
+        q.used["with distinct"] += 1
     after = Scope({name: scope.own[name] for name in kept}, {name: scope.own[name] for name in kept})
     after.values = {"total": last.expr.type} if last.alias else {}
     clauses = q.clauses(after, 1)
-    return tree.Stage(tuple(columns), where, order, limit, clauses), after
+    return tree.Stage(tuple(columns), where, order, limit, clauses, offset, distinct), after
 
 
 @makes("condition", 2)

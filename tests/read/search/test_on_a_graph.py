@@ -144,3 +144,17 @@ def test_options_that_make_no_sense_are_refused(tmp_path, property_, said):
     with pytest.raises(OmniGraphError) as refused:
         og.init(tmp_path / "graph", schema=f"node Doc {{ name: String @key  {property_} }}")
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("ranking", ['bm25($d.text, "common word3 rare")', "nearest($d.near, [31.5, 0.0, 0.0, 0.0])"])
+@pytest.mark.parametrize("where", ["", "  $d.kind >= 1"])
+def test_the_best_rows_come_in_order_of_score_and_id_however_they_are_put_in_order(graph, ranking, where):
+    # A second key has the rows sorted where all rows are; without one they are put in order where they are found.
+    direction = "desc" if ranking.startswith("bm25") else ""
+    match = f"match {{ $d: Doc{where} }} return {{ $d.name }}"
+    every = names(graph, f"{match} order {{ {ranking} {direction}, $d.name }} limit {COUNT}")
+    assert len(every) >= COUNT // 2
+    for page in ("limit 10", "limit 7 offset 5", "limit 1", f"limit {COUNT}", "limit 3 offset 100000"):
+        start = int(page.split()[3]) if "offset" in page else 0
+        stop = start + int(page.split()[1])
+        assert names(graph, f"{match} order {{ {ranking} }} {page}") == every[start:stop]

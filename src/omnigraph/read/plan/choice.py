@@ -33,7 +33,7 @@ LOOKUP = 1000.0
 LOOKUP_NODE = 15.0
 """Each node that is asked for."""
 SCAN_EDGE = 0.1
-"""Each edge, when there is no index to ask."""
+"""Each edge, when there is no index to ask, or when so many nodes are asked for that reading all edges is quicker."""
 FOUND_EDGE = 2.0
 """Each edge that comes back: its ids are text and have to be numbered."""
 BUILD_EDGE = 0.4
@@ -143,9 +143,9 @@ def _indexed_cost(step: EdgeStep, edge: str, reader: TableReader) -> float:
     asked = step.sources if hops == 1 else step.sources + (hops - 1) * max(reached, step.sources)
     column = "dst" if step.direction is ir.Direction.IN else "src"
     found = FOUND_EDGE * min(max(reached, asked), edges)
-    if not reader.is_indexed(edge, column):
-        return hops * (LOOKUP + SCAN_EDGE * edges) + found
-    return hops * LOOKUP + LOOKUP_NODE * min(asked, hops * edges + 1) + found
+    # Many nodes are found by reading the table once a hop, index or not.
+    read = hops * SCAN_EDGE * edges
+    return hops * LOOKUP + (min(LOOKUP_NODE * asked, read) if reader.is_indexed(edge, column) else read) + found
 
 
 def _csr_cost(edge: str, reader: TableReader, catalog: Catalog, caches: ReadCaches) -> float:

@@ -6,10 +6,8 @@ in UTC with `Z` and a fraction only where there is one.
 
 from __future__ import annotations
 
-import csv
 import datetime
 import html
-import io
 import shutil
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -105,17 +103,21 @@ def plain(value: Any, null: str = "") -> str:
 
 
 def csv_lines(batches: Iterable[pa.RecordBatch], columns: Sequence[ResultColumn]) -> Iterator[str]:
-    """CSV lines with their ends."""
+    """CSV lines with their ends. A null is an empty cell and an empty text a quoted one, as a load reads them."""
     yield _csv_line([column.name for column in columns])
     for batch in batches:
         for row in python_rows(batch, columns):
-            yield _csv_line([plain(value) for value in row.values()])
+            yield _csv_line([*row.values()])
 
 
-def _csv_line(values: list[str]) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(values)
-    return line.getvalue()
+def _csv_line(values: Sequence[Any]) -> str:
+    cells = ["" if value is None else _csv_cell(plain(value)) for value in values]
+    return ('""' if cells == [""] else ",".join(cells)) + "\n"  # a line without anything would be no row
+
+
+def _csv_cell(text: str) -> str:
+    is_plain = text and not any(mark in text for mark in ',"\r\n')
+    return text if is_plain else '"' + text.replace('"', '""') + '"'
 
 
 def key_value_blocks(batches: Iterable[pa.RecordBatch], columns: Sequence[ResultColumn]) -> str:

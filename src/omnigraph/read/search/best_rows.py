@@ -15,13 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.query import ir
-from omnigraph.read.codes.arrays import combined
+from omnigraph.read.codes.arrays import combined, gathered
 from omnigraph.read.search.analyzer import analyzer
 from omnigraph.read.search.corpora import corpus_of
 from omnigraph.read.search.kept_rows import kept_rows
 from omnigraph.read.search.probing import ladder, lies_early
 from omnigraph.read.search.searched import Searched
-from omnigraph.read.search.texts import Corpus, Counted, bm25, counted, rarity
+from omnigraph.read.search.texts import Corpus, Counted, bm25, counted, may_have, rarity
 from omnigraph.read.search.vectors import distances, matrix, may_be_near
 from omnigraph.read.state.run_state import Run
 from omnigraph.schema.search_settings import Metric
@@ -60,7 +60,7 @@ def best_by_text(run: Run, searched: Searched, query: str, predicate: ir.Expr | 
     way = f"text index, {len(ids)} candidates"
     if coverage.uncovered:
         more, found, _ = _read_texts(run, searched, tokens, predicate, coverage.uncovered)
-        ids, scores = pa.concat_arrays([ids, more]), np.concatenate([scores, bm25(found, corpus)])
+        ids, scores = pa.concat_arrays([combined(ids), more]), np.concatenate([scores, bm25(found, corpus)])
         way += f", {len(coverage.uncovered)} uncovered fragments read"
     return Best(ids, scores, way)
 
@@ -79,8 +79,8 @@ def _asked_texts(
     while True:
         run.stop.check()
         rows = run.reader.ask_text(searched.table_key, question, ["id", searched.column], predicate, limit)
-        scores = bm25(counted(combined(rows.column(searched.column)), tokens, searched.settings), corpus)
-        ids, own = _once(combined(rows.column("id")), scores)
+        scores = bm25(counted(gathered(rows.column(searched.column)), tokens, searched.settings), corpus)
+        ids, own = _once(gathered(rows.column("id")), scores)
         enough = len(own) >= count and rows.column("_score").to_numpy().min() < np.sort(own)[-count] * (1 - TIE)
         if rows.num_rows < limit or enough:
             return ids, own
@@ -100,14 +100,20 @@ def _once(ids: pa.Array, scores: npt.NDArray[np.float64]) -> tuple[pa.Array, npt
 def _read_texts(
     run: Run, searched: Searched, tokens: list[str], predicate: ir.Expr | None, fragments: Sequence[int] | None
 ) -> tuple[pa.Array, Counted, Corpus]:
-    """Texts that have a token and pass the predicate, and the statistics of all texts that were read."""
+    """Texts that have a token and pass the predicate, and of a whole column the statistics of all its texts."""
     ids: list[pa.Array] = [pa.array([], pa.large_string())]
     parts: list[Counted] = []
     texts = total = 0
     having = np.zeros(len(tokens), dtype=np.int64)
     for batch, passing in run.reader.judged(searched.table_key, ["id", searched.column], predicate, fragments):
         run.stop.check()
-        found = counted(batch.column(searched.column), tokens, searched.settings)
+        column = batch.column(searched.column)
+        if fragments is not None:
+            # Statistics come from the index: only texts that can match are taken apart.
+            can = np.flatnonzero(passing & may_have(column, tokens, searched.settings))
+            batch, passing = batch.take(pa.array(can)), passing[can]
+            column = batch.column(searched.column)
+        found = counted(column, tokens, searched.settings)
         texts += int((found.sizes > 0).sum())
         total += int(found.sizes.sum())
         having += (found.counts > 0).sum(axis=1)

@@ -52,6 +52,7 @@ class ReadCaches:
     """Predicates that leave more rows than are worth reading one by one, by table state."""
     codes: SingleFlightCache[Any] = field(init=False)
     plans: SingleFlightCache[Any] = field(init=False)
+    carried: SingleFlightCache[Any] = field(init=False)
     searches: SingleFlightCache[Any] = field(init=False)
     indexed: SingleFlightCache[frozenset[str]] = field(init=False)
     rows: SingleFlightCache[pa.Table] = field(init=False)
@@ -72,6 +73,7 @@ class ReadCaches:
         self.many = SingleFlightCache(1024, lambda known: 0)
         self.codes = SingleFlightCache(4 * entries, _maybe_nbytes, column_bytes, budget=READS)
         self.plans = SingleFlightCache(256, lambda plan: 0)
+        self.carried = SingleFlightCache(256, lambda found: 0)
         self.searches = SingleFlightCache(256, lambda found: 0)
         self.indexed = SingleFlightCache(256, lambda columns: 0)
         self.rows = SingleFlightCache(256, _nbytes, min(column_bytes, KEPT_ROW_BYTES))

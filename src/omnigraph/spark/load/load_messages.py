@@ -23,6 +23,7 @@ from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.values import TableVersion
 from omnigraph.write.decode.inputs import InputOptions
 from omnigraph.write.validate.key_changes import RECORD, SOURCE
+from omnigraph.write.validate.zeros import one_zero
 
 MESSAGE_SCHEMA = "bucket int, kind string, position bigint, payload binary"
 _ONE_SOURCE = b"one source"
@@ -164,7 +165,7 @@ def by_bucket(table: pa.Table, column: str, buckets: int) -> Iterator[tuple[int,
 def bucket_of(column: pa.ChunkedArray, buckets: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The bucket of each value, the same in every process."""
     connection = _hashing()
-    connection.register("given", pa.table({"value": column}))
+    connection.register("given", pa.table({"value": one_zero(column)}))
     numbers = connection.sql(f"select (hash(value::varchar) % {int(buckets)})::bigint as n from given")
     return np.asarray(numbers.to_arrow_table()["n"].to_numpy())
 

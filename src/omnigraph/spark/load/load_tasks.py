@@ -39,6 +39,7 @@ from omnigraph.write.rows.row_ids import with_ids
 from omnigraph.write.rows.rows import Rows
 from omnigraph.write.validate.collector import ViolationCollector
 from omnigraph.write.validate.key_changes import RECORD, SOURCE, TableChange
+from omnigraph.write.validate.zeros import one_zero
 
 declare("spark.load.before_write", "in a task of a load, before it writes what it has decoded")
 declare("spark.load.written", "in a task of a load, after it has written fragments and before it reports them")
@@ -223,7 +224,7 @@ def merging_messages(
 def _by_identity(context: LoadContext, type_: GraphType, rows: Rows, position: int) -> Iterator[tuple[int, Rows]]:
     column = type_.uniques[0][0] if matched_by_tuple(type_) else "id"
     indices = pa.array(range(rows.count), pa.int64())
-    numbered = pa.table({"row": indices, "value": rows.table[column].cast(pa.string())})
+    numbered = pa.table({"row": indices, "value": one_zero(rows.table[column]).cast(pa.string())})
     for bucket, part in by_bucket(numbered, "value", context.buckets):
         yield bucket, rows if part.num_rows == rows.count else rows.take(part["row"].combine_chunks())
     without = pc.indices_nonzero(pc.is_null(numbered["value"]))

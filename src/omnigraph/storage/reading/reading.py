@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from lance.dataset import ColumnOrdering, LanceDataset
 
 from omnigraph.errors import BadRequest, StorageError, StorageKind
-from omnigraph.storage.constants import ID_COLUMN, IDS_PER_INDEX_LOOKUP, SCAN_SHARE
+from omnigraph.storage.constants import FEW_LOOKUPS, ID_COLUMN, IDS_PER_INDEX_LOOKUP, LOOKUP_SCAN_SHARE, SCAN_SHARE
 from omnigraph.storage.handles.fragment_ids import Narrowed, Place
 from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.lance_errors import FileDamaged, TableNotFound, lance_errors
@@ -195,7 +195,8 @@ def take_ids(
     }
     if len(wanted) == 0:
         return scan(handles, table, filter=is_in(key, ()), **options).read_all()
-    if len(wanted) > IDS_PER_INDEX_LOOKUP and len(wanted) > SCAN_SHARE * count(handles, table):
+    few, share = (IDS_PER_INDEX_LOOKUP, SCAN_SHARE) if key == ID_COLUMN else (FEW_LOOKUPS, LOOKUP_SCAN_SHARE)
+    if len(wanted) > few and len(wanted) > share * count(handles, table):
         return _take_by_scan(handles, table, wanted, key, options)
     narrowed = handles.fragment_ids.narrow(handles.at(table), table, wanted) if key == ID_COLUMN else None
     if narrowed is not None:

@@ -11,6 +11,7 @@ from omnigraph.write.rows.ulids import new_ulids
 from omnigraph.write.validate.duplicates import match_tuples, tuple_codes
 from omnigraph.write.validate.graph_rules import best_lookup
 from omnigraph.write.validate.key_changes import Committed, distinct, one_array
+from omnigraph.write.validate.zeros import with_both_zeros
 
 
 def assign_edge_ids(type_: GraphType, given: pa.Table, committed: Committed) -> pa.Array:
@@ -32,7 +33,8 @@ def assign_edge_ids(type_: GraphType, given: pa.Table, committed: Committed) -> 
     ids = own.take(pa.array(lender))
     if committed.count(type_.table_key):
         lookup = best_lookup(type_, unique)
-        found = committed.rows_with(type_.table_key, lookup, distinct(given[lookup]), ["id", *unique])
+        values = with_both_zeros(distinct(given[lookup]))
+        found = committed.rows_with(type_.table_key, lookup, values, ["id", *unique])
         if found.num_rows:
             rows, partners = match_tuples(columns, [found[name] for name in unique])
             theirs = np.full(len(missing), -1, np.int64)

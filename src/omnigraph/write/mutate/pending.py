@@ -20,7 +20,7 @@ from omnigraph.query import ir
 from omnigraph.query.evaluate import matching_rows
 from omnigraph.query.predicates import bound, leaves
 from omnigraph.schema.catalog import Catalog, GraphType
-from omnigraph.schema.given_ids import own_forms
+from omnigraph.schema.ids.given_ids import own_forms
 from omnigraph.storage.reading.pushdown import split
 from omnigraph.write.committed import CommittedRows
 from omnigraph.write.load.load_keys import keys_of

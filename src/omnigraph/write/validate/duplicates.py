@@ -10,12 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.write.validate.partitions import ROWS_PER_PART, Parts, parts_for, take_in_chunks
+from omnigraph.write.validate.zeros import one_zero
 
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def has_repeats(column: pa.ChunkedArray | pa.Array) -> bool:
     """Whether some value comes twice; nulls do not count."""
+    column = one_zero(column)
     return bool(pc.count_distinct(column, mode="only_valid").as_py() < len(column) - column.null_count)
 
 
@@ -24,7 +26,7 @@ def tuple_codes(columns: Sequence[pa.ChunkedArray]) -> tuple[Positions, np.ndarr
     complete = np.ones(len(columns[0]), dtype=bool)
     codes = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
-        encoded = pc.dictionary_encode(_one_chunk(column))
+        encoded = pc.dictionary_encode(_one_chunk(one_zero(column)))
         indices = pc.fill_null(encoded.indices, 0).to_numpy(zero_copy_only=False).astype(np.int64)
         complete &= pc.is_valid(_one_chunk(column)).to_numpy(zero_copy_only=False)
         if len(columns) == 1:

@@ -21,6 +21,7 @@ from omnigraph.write.validate.collector import Kind, ViolationCollector
 from omnigraph.write.validate.duplicates import Positions, match_tuples, repeats
 from omnigraph.write.validate.key_changes import Committed, GraphChange, TableChange, distinct, one_array
 from omnigraph.write.validate.partitions import Parts, parts_for
+from omnigraph.write.validate.zeros import with_both_zeros
 
 ENDS = ("src", "dst")
 
@@ -102,7 +103,7 @@ def check_unique(
     if table.replaces_all or not committed.count(type_.table_key):
         return
     lookup = best_lookup(type_, unique)
-    values = distinct(table.keys[lookup])
+    values = with_both_zeros(distinct(table.keys[lookup]))
     candidates = committed.rows_with(type_.table_key, lookup, values, ["id", *unique])
     candidates = table.surviving(candidates)
     if not candidates.num_rows:
