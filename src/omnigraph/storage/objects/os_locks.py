@@ -12,7 +12,7 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,8 +25,16 @@ _guard = threading.RLock()
 _SHORTEST_WAIT_SECONDS = 0.02
 """A look at a lock (`is_free`) holds it for an instant; nobody may be told "busy" because of that."""
 
-_PAUSE_SECONDS = 0.0005
-"""Between two looks at a lock, for those who wait for an instant only."""
+_SHORTEST_PAUSE_SECONDS = 0.0002
+_LONGEST_PAUSE_SECONDS = 0.0005
+_PATIENT_PAUSE_SECONDS = 0.004
+"""Between two looks at a lock that is taken. Most are held for milliseconds; who has waited for longer than that looks
+less often."""
+
+_TICKET_PAUSE_SECONDS = 0.002
+"""Between two looks at the ticket of the one before, where there is no thread to wait for it with."""
+
+_IMPATIENT_SECONDS = 0.25
 
 
 def try_lock(path: Path, wait: float = 0.0) -> int | None:
@@ -35,46 +43,30 @@ def try_lock(path: Path, wait: float = 0.0) -> int | None:
     The file may be removed by its holder on release (`unlock_and_remove`), so what was locked is compared with what the
     path names now, and the attempt starts again if they differ.
     """
-    deadline = time.monotonic() + max(wait, _SHORTEST_WAIT_SECONDS)
-    while True:
-        descriptor = _open(path)
-        if _locks_before(path, descriptor, fcntl.LOCK_EX, deadline, patient=wait > _SHORTEST_WAIT_SECONDS):
-            if names_this_file(path, descriptor):
-                return descriptor
+    began = time.monotonic()
+    deadline = began + max(wait, _SHORTEST_WAIT_SECONDS)
+    pause = _SHORTEST_PAUSE_SECONDS
+    descriptor: int | None = None
+    try:
+        while True:
+            if descriptor is None:
+                descriptor = _open(path)
+            locked = _locks_at_once(descriptor)
+            if locked and names_this_file(path, descriptor):
+                found, descriptor = descriptor, None
+                return found
+            now = time.monotonic()
+            if not locked and now >= deadline:
+                return None
+            if not locked:
+                time.sleep(pause)
+                pause = _next_pause(pause, now - began)
+            if locked or not names_this_file(path, descriptor):
+                _close(descriptor)
+                descriptor = None
+    finally:
+        if descriptor is not None:
             _close(descriptor)
-        elif time.monotonic() >= deadline:
-            return None
-
-
-def _locks_before(path: Path, descriptor: int, operation: int, deadline: float, *, patient: bool) -> bool:
-    """Lock an open file before the deadline, unless `path` names another one meanwhile; it is closed if that fails."""
-
-    def wanted() -> bool:
-        return names_this_file(path, descriptor)
-
-    try:
-        if _locks_at_once(descriptor, operation):
-            return True
-    except BaseException:
-        _close(descriptor)
-        raise
-    if not patient or (locked := lock_within(descriptor, operation, deadline, close=_close, wanted=wanted)) is None:
-        locked = _locks_by_looking(descriptor, operation, deadline, wanted)
-    return locked
-
-
-def _locks_by_looking(descriptor: int, operation: int, deadline: float, wanted: Callable[[], bool]) -> bool:
-    """The same for who waits for an instant only: it is not worth a thread."""
-    try:
-        while wanted() and time.monotonic() < deadline:
-            time.sleep(_PAUSE_SECONDS)
-            if _locks_at_once(descriptor, operation):
-                return True
-    except BaseException:
-        _close(descriptor)
-        raise
-    _close(descriptor)
-    return False
 
 
 def lock_again(path: Path, descriptor: int) -> bool:
@@ -92,9 +84,9 @@ def lock_again(path: Path, descriptor: int) -> bool:
     return False
 
 
-def _locks_at_once(descriptor: int, operation: int = fcntl.LOCK_EX) -> bool:
+def _locks_at_once(descriptor: int) -> bool:
     try:
-        fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
@@ -103,7 +95,7 @@ def _locks_at_once(descriptor: int, operation: int = fcntl.LOCK_EX) -> bool:
 def fair_lock(path: Path, wait: float) -> int | None:
     """Like `try_lock`, for locks that are taken again and again: those who wait get it in the order in which they came.
 
-    Whoever has just released the lock would often be quicker than those whom the kernel wakes. So each waiter
+    Waiters look every now and then, and whoever has just released the lock would always be quicker. So each waiter
     locks a ticket of its own and leaves its name at the end of the line; its turn comes when the ticket before it is
     free, because its owner has got the lock, has given up or is dead. Only the order hangs on tickets.
     """
@@ -146,17 +138,25 @@ def _queue_up(path: Path, ticket: Path) -> Path | None:
     return path.with_name(last) if last else None
 
 
-def _wait_until_free(path: Path, deadline: float) -> bool:
-    while True:
-        try:
-            descriptor = _open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return True
-        if _locks_before(path, descriptor, fcntl.LOCK_SH, deadline, patient=True):
-            _close(descriptor)
-            return True
+def _wait_until_free(ticket: Path, deadline: float) -> bool:
+    """Until the owner of a ticket has let go of it, or the deadline has passed.
+
+    Only tickets are waited for in the kernel: their names are used once, so whoever gave up and is woken later is in
+    nobody's way. Of the lock itself it would keep others out for that instant.
+    """
+    try:
+        descriptor = _open(ticket, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    free = lock_within(descriptor, fcntl.LOCK_SH, deadline, close=_close)
+    if free is not None:
+        return free
+    _close(descriptor)
+    while not is_free(ticket):
         if time.monotonic() >= deadline:
             return False
+        time.sleep(_TICKET_PAUSE_SECONDS)
+    return True
 
 
 def _end_of_line(path: Path) -> Path:
@@ -173,6 +173,10 @@ def _lock_at_once(path: Path) -> int | None:
     finally:
         if descriptor >= 0:
             _close(descriptor)
+
+
+def _next_pause(pause: float, waited: float) -> float:
+    return min(pause * 1.5, _LONGEST_PAUSE_SECONDS if waited < _IMPATIENT_SECONDS else _PATIENT_PAUSE_SECONDS)
 
 
 def is_free(path: Path) -> bool:
