@@ -30,9 +30,9 @@ from tests.differential.mutations import (
 )
 from tests.differential.oracle import Oracle
 from tests.differential.product import Product, running
-from tests.differential.rows import Branch, Compact, Index, Load, Tables, World
+from tests.differential.rows import Branch, Compact, Index, Load, Row, Tables, World
 from tests.differential.types import SINGLE, EdgeType, NodeType, Property, Schema
-from tests.differential.world import Making, values_of
+from tests.differential.world import Making, stored, values_of
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,8 @@ class Wrong:
         )
 
 
+Lines = dict[str, list[dict[str, Any]]]
+"""The rows of each type as a query gives them."""
 READS_ONLY = frozenset({"text_search", "search inside"})
 """What a mutation has no use for."""
 
@@ -252,11 +254,11 @@ def hunt_mutations(seed: int, count: int, without: frozenset[str], made: Counter
                 continue
             if made is not None:
                 made.update(maker.used.keys())
-            wrong = check(seed, number, world, product, mutation, made)
-            if wrong is not None:
-                yield wrong
+            there = check(seed, number, world, product, mutation, made)
+            if isinstance(there, Wrong):
+                yield there
                 return
-            rows = tuple(row for table in settled(product, world).values() for row in table.values())
+            rows = tuple(row for table in settled(there, world).values() for row in table.values())
             world = World(schema, (Load(rows),))
 
 
@@ -277,8 +279,8 @@ def changing(maker: MutationMaker, world: World) -> Mutation | None:
 
 def check(
     seed: int, number: int, world: World, product: Product, mutation: Mutation, made: Counter[str] | None
-) -> Wrong | None:
-    """Run one mutation on both sides."""
+) -> Wrong | Lines:
+    """Run one mutation on both sides: what is wrong, or the rows that the product has afterwards."""
     try:
         expected: Outcome | None = outcome(mutation, world)
         says = f"{expected.nodes} nodes and {expected.edges} edges different"
@@ -289,41 +291,40 @@ def check(
         made["refused" if expected is None else "different" if expected.nodes + expected.edges else "unchanged"] += 1
     try:
         result = product.graph.mutate(text(mutation), params=arguments(mutation), branch=product.branch)
+        counts = f"{result.affected_nodes} nodes and {result.affected_edges} edges different"
+        unchanged = expected is not None and expected.nodes + expected.edges == 0
+        if counts != says or (result.commit is None) != unchanged:
+            return Wrong(seed, number, world, mutation, says, f"{counts}, commit {result.commit}")
     except Exception as error:
-        found = f"{type(error).__name__}: {error}"
-        return None if expected is None else Wrong(seed, number, world, mutation, says, found)
-    if expected is None:
-        return Wrong(seed, number, world, mutation, says, "done")
-    counts = f"{result.affected_nodes} nodes and {result.affected_edges} edges different"
-    if counts != says or (result.commit is None) != (expected.nodes + expected.edges == 0):
-        return Wrong(seed, number, world, mutation, says, f"{counts}, commit {result.commit}")
-    wanted, there = rows_of(world.schema, expected.tables), asked(product, world.schema)
+        if expected is not None:
+            return Wrong(seed, number, world, mutation, says, f"{type(error).__name__}: {error}")
+    lines = lines_of(product, world.schema)
+    there = {kind: plain_rows(world.schema, kind, found) for kind, found in lines.items()}
+    wanted = rows_of(world.schema, expected.tables if expected is not None else world.tables())
     if not same(there, wanted):
         apart = [kind for kind in wanted if not same(there[kind], wanted[kind])]
         return Wrong(seed, number, world, mutation, str([wanted[k] for k in apart]), str([there[k] for k in apart]))
-    return None
+    return lines
 
 
 def rows_of(schema: Schema, tables: Tables) -> dict[str, list[Any]]:
     """All rows as plain values, in an order that does not depend on ids that were made up."""
     oracle = Oracle(schema, tables)
-    found = {}
-    for kind in tables:
-        rows = [row for query in everything(schema, kind) for row in oracle.ask(query)]
-        found[kind] = sorted((anonymous(schema, kind, row) for row in rows), key=repr)
-    return found
+    return {kind: plain_rows(schema, kind, oracle.ask(everything(schema, kind))) for kind in tables}
 
 
-def asked(product: Product, schema: Schema) -> dict[str, list[Any]]:
-    """The same, of the product."""
-    found: dict[str, list[Any]] = {}
-    for kind in [*(f"node:{each.name}" for each in schema.nodes), *(f"edge:{each.name}" for each in schema.edges)]:
-        rows = [row for query in everything(schema, kind) for row in product.ask(query, "csr").rows or []]
-        found[kind] = sorted((anonymous(schema, kind, row) for row in rows), key=repr)
-    return found
+def plain_rows(schema: Schema, kind: str, lines: list[dict[str, Any]]) -> list[Any]:
+    """The rows of one type, sorted."""
+    return sorted((anonymous(schema, kind, line) for line in lines), key=repr)
 
 
-def everything(schema: Schema, kind: str) -> list[tree.Query]:
+def lines_of(product: Product, schema: Schema) -> Lines:
+    """All rows of the product as it gives them, by type."""
+    kinds = [*(f"node:{each.name}" for each in schema.nodes), *(f"edge:{each.name}" for each in schema.edges)]
+    return {kind: product.ask(everything(schema, kind), "csr").rows or [] for kind in kinds}
+
+
+def everything(schema: Schema, kind: str) -> tree.Query:
     """A query for all rows of a type, of edges with their ends."""
     type_ = schema.find(kind)
     if isinstance(type_, EdgeType):
@@ -332,7 +333,7 @@ def everything(schema: Schema, kind: str) -> list[tree.Query]:
         clauses: tuple[tree.Clause, ...] = (tree.Hop("a", type_.name, "b", edge_var="x"),)
     else:
         columns, clauses = (("x", kind),), (tree.Bind("x", kind),)
-    return [tree.Query((), clauses, tuple(tree.Column(tree.Entity(name, own)) for name, own in columns))]
+    return tree.Query((), clauses, tuple(tree.Column(tree.Entity(name, own)) for name, own in columns))
 
 
 def anonymous(schema: Schema, kind: str, row: dict[str, Any]) -> Any:
@@ -346,21 +347,18 @@ def anonymous(schema: Schema, kind: str, row: dict[str, Any]) -> Any:
     return [*ends, own]
 
 
-def settled(product: Product, world: World) -> Tables:
+def settled(lines: Lines, world: World) -> Tables:
     """The rows of the product, with the ids that it gave to new ones: where the next mutation starts from."""
-    tables: Tables = {kind: {} for kind in world.tables()}
-    from tests.differential.rows import Row
-    from tests.differential.world import stored
-
-    for kind in tables:
-        for query in everything(world.schema, kind):
-            for line in product.ask(query, "csr").rows or []:
-                own = line["x"]
-                values = tuple((p.name, stored(own.get(p.name), p.type)) for p in world.schema.properties(kind))
-                vectors = world.tables()[kind].get(own["@id"])
-                kept = dict(vectors.values) if vectors else {}
-                types = {p.name: p.type for p in world.schema.properties(kind)}
-                values = tuple((n, kept.get(n) if types[n] == "Vector" else v) for n, v in values)
-                ends = (line["a"]["@id"], line["b"]["@id"]) if "a" in line else (None, None)
-                tables[kind][own["@id"]] = Row(kind, own["@id"], values, *ends)
+    before = world.tables()
+    tables: Tables = {kind: {} for kind in before}
+    for kind, rows in lines.items():
+        properties = world.schema.properties(kind)
+        for line in rows:
+            own = line["x"]
+            old = before[kind].get(own["@id"])
+            kept = dict(old.values) if old else {}  # vectors are not shown
+            values = ((p.name, kept.get(p.name) if p.type == "Vector" else own.get(p.name), p.type) for p in properties)
+            ends = (line["a"]["@id"], line["b"]["@id"]) if "a" in line else (None, None)
+            stored_values = tuple((name, stored(value, type_)) for name, value, type_ in values)
+            tables[kind][own["@id"]] = Row(kind, own["@id"], stored_values, *ends)
     return tables

@@ -17,7 +17,7 @@ from omnigraph.query.bind import bind_parameters
 from omnigraph.read.operators.execute import execute
 from omnigraph.read.operators.project import project
 from omnigraph.read.plan.choice import Choices, TraversalMode, choose
-from omnigraph.read.plan.needs import carried_columns
+from omnigraph.read.plan.needs import carried_columns, shown_properties
 from omnigraph.read.plan.planner import plan_query
 from omnigraph.read.plan.statistics import Statistics, text_matches
 from omnigraph.read.plan.steps import Plan
@@ -119,6 +119,9 @@ def run_on(
     started = time.perf_counter()
     plan, choices = _planned(reader, catalog, caches, compiled, parameters)
     profile.planning_seconds = time.perf_counter() - started
+    _, carried, shown = caches.carried.get(
+        id(plan), lambda: (plan, carried_columns(plan, catalog), shown_properties(plan, catalog))
+    )
     run = Run(
         reader=reader,
         catalog=catalog,
@@ -132,7 +135,8 @@ def run_on(
         text_truth=table_truth,
         in_memory=choices.in_memory,
         csr_edges=choices.csr_edges,
-        carried=caches.carried.get(id(plan), lambda: (plan, carried_columns(plan, catalog)))[1],
+        carried=carried,
+        shown=shown,
         provider=provider,
     )
     for edge, choice in choices.edges.items():

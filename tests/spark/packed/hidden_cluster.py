@@ -33,7 +33,8 @@ class HiddenCluster:
 
 def private_places() -> list[Path]:
     """What of the driver's machine the others do not have: source tree, environment, and the Python below it."""
-    return [Path(__file__).parents[3], Path(sys.prefix), Path(sys.base_prefix)]
+    places = {Path(__file__).parents[3], Path(sys.prefix), Path(sys.base_prefix)}
+    return sorted(place for place in places if not places.intersection(place.parents))
 
 
 @contextmanager

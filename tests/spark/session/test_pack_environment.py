@@ -7,12 +7,14 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from omnigraph.errors import BadRequest
+from omnigraph.errors import BadRequest, SparkUnavailable
 from omnigraph.spark.session import pack_environment
-from omnigraph.spark.session.worker_python import NEEDED
+from omnigraph.spark.session.worker_python import NEEDED, require_python_for_planning
 
 LIBRARY = f"lib/python{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -73,3 +75,25 @@ def test_the_program_in_the_archive_runs_what_lies_beside_it(
 def test_an_archive_that_spark_unpacks_without_permissions_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadRequest, match=r"\.tar\.gz"):
         pack_environment.pack_environment(tmp_path / "environment.tar")
+
+
+def driver_in(directory: Path, program: str) -> Any:
+    """A context on a cluster, as far as planning goes: its JVM was started in a directory."""
+    system = SimpleNamespace(getProperty={"user.dir": str(directory)}.__getitem__)
+    jvm = SimpleNamespace(java=SimpleNamespace(lang=SimpleNamespace(System=system)))
+    return SimpleNamespace(master="spark://head:7077", pythonExec=program, _jvm=jvm)
+
+
+def test_a_driver_without_the_packed_python_is_told_before_spark_looks_for_it(tmp_path: Path) -> None:
+    shipped = "./environment/bin/python"
+    with pytest.raises(SparkUnavailable, match=r"planned with it on the driver too.*Unpack the archive") as refused:
+        require_python_for_planning(driver_in(tmp_path, shipped))
+    assert str(tmp_path) in refused.value.message
+    (tmp_path / "environment/bin").mkdir(parents=True)
+    (tmp_path / shipped).touch()
+    require_python_for_planning(driver_in(tmp_path, shipped))
+
+
+@pytest.mark.parametrize("program", ["python3", "/opt/somewhere/bin/python"])
+def test_a_python_that_spark_finds_by_itself_is_not_looked_for(program: str, tmp_path: Path) -> None:
+    require_python_for_planning(driver_in(tmp_path, program))

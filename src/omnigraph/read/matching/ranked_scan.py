@@ -23,11 +23,13 @@ from omnigraph.read.search.ranking import (
 )
 from omnigraph.read.search.searched import Searched, searched_by
 from omnigraph.read.state.frame import Frame
-from omnigraph.read.state.run_state import Run
+from omnigraph.read.state.run_state import Run, id_property
 from omnigraph.read.state.spaces import SMALL_TABLE, identity_of
 from omnigraph.read.state.union import UnionSpace
 from omnigraph.read.tables.values import conjunction
 
+SHOWN_ROWS = 256
+"""The other properties of so few rows are read along with them."""
 FEW_ROWS = 4096
 """Up to so many rows are put in order here, by their scores and ids, which are at hand."""
 
@@ -58,7 +60,12 @@ def ranked_scan(run: Run, top: TopScan, wanted: int) -> Ranked | None:
 def _first(run: Run, top: TopScan, operator: ir.Rank, predicate: ir.Expr | None, wanted: int) -> Ranked:
     """The best rows of one table. A few are put in order by what is known of them: that is all the sorting needed."""
     table_key = top.step.tables[0]
-    best = _of_table(run, operator.ranking, searched_by(run.catalog, operator.ranking, table_key), predicate, wanted)
+    searched = searched_by(run.catalog, operator.ranking, table_key)
+    shown = _shown(run, top, table_key) if wanted <= SHOWN_ROWS else ()
+    best = _of_table(run, operator.ranking, searched, predicate, wanted, shown)
+    space = run.space(table_key)
+    if best.rows is not None:
+        space.bind(best.rows, shown)
     ids, scores = best.ids, best.scores
     few = len(ids) <= FEW_ROWS
     if few:
@@ -68,7 +75,15 @@ def _first(run: Run, top: TopScan, operator: ir.Rank, predicate: ir.Expr | None,
         order = sorted(there, key=lambda place: (sign * values[place], names[place]))[:wanted]
         ids, scores = pa.array([names[place] for place in order], pa.large_string()), scores[order]
     kept = ~np.isnan(scores)
-    return Ranked(_scored(top, run.space(table_key).encode(ids)[kept], scores[kept]), best.way, few)
+    return Ranked(_scored(top, space.encode(ids)[kept], scores[kept]), best.way, few)
+
+
+def _shown(run: Run, top: TopScan, table_key: str) -> tuple[str, ...]:
+    """The properties to read along with the best rows, so that they need not be looked up again by their ids."""
+    if table_key in run.in_memory:
+        return ()
+    key = id_property(run.catalog, table_key)
+    return tuple(name for name in run.shown.get(top.step.var, ()) if name != key)
 
 
 def _scored(top: TopScan, codes: Codes, scores: Scores) -> Frame:
@@ -123,14 +138,19 @@ def _best(
 
 
 def _of_table(
-    run: Run, ranking: ir.Nearest | ir.Bm25, searched: Searched, predicate: ir.Expr | None, wanted: int
+    run: Run,
+    ranking: ir.Nearest | ir.Bm25,
+    searched: Searched,
+    predicate: ir.Expr | None,
+    wanted: int,
+    shown: Sequence[str] = (),
 ) -> Best:
     if isinstance(ranking, ir.Bm25):
-        return best_by_text(run, searched, run.constant(ranking.query) or "", predicate, wanted)
+        return best_by_text(run, searched, run.constant(ranking.query) or "", predicate, wanted, shown)
     vector = query_vector(run, ranking, searched)
     if vector is None:
         return Best(pa.array([], pa.large_string()), np.empty(0), "no query")
-    return best_by_distance(run, searched, vector, predicate, wanted, ranking.exact)
+    return best_by_distance(run, searched, vector, predicate, wanted, ranking.exact, shown)
 
 
 def _fused(run: Run, top: TopScan, operator: ir.Fuse, predicates: Sequence[ir.Expr | None], wanted: int) -> Ranked:
