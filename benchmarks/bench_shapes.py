@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from benchmarks import bench_columnar, bench_load, bench_scale
 from benchmarks.bench_spark import parse_to_parquet
-from benchmarks.harness import Row
+from benchmarks.harness import Row, shown
 from omnigraph.ledger.store import GraphStore, create_store
 
 DIMENSIONS = 768
@@ -61,7 +61,8 @@ def run(names: Sequence[str] = (), scale: float = 1.0) -> list[Row]:
             ours, plain = (_in_a_process(key, side, place) for side in ("ours", "plain"))
         name = f"{SHAPES[key].name}{'' if scale == 1 else f', scale {scale:g}'}"
         seconds = [told["seconds"] for told in (ours, plain)]
-        rows.append(Row(f"{name}, against plain PySpark", *seconds, seconds[0] / seconds[1], SHAPES[key].goal))
+        time_row = Row(f"{name}, against plain PySpark", *seconds, seconds[0] / seconds[1], SHAPES[key].goal)
+        rows.append(shown(time_row))
         for kind in (*bench_scale.KINDS, "all together"):
             here, there = ours["peak"][kind], plain["peak"][kind]
             rows.append(Row(f"… peak memory: {kind}", here, there, here / there if there else None, "", unit="MB"))

@@ -14,7 +14,7 @@ from typing import Any
 import omnigraph as og
 from benchmarks.bench_columnar import write_parquet
 from benchmarks.bench_load import SCHEMA
-from benchmarks.harness import Row, measure
+from benchmarks.harness import Row, measure, shown
 from omnigraph.ledger.store import open_store
 from omnigraph.spark.session.session import spark_session
 
@@ -70,7 +70,7 @@ def run(nodes: int = 500_000, repeats: int = 3) -> list[Row]:
         with tempfile.TemporaryDirectory() as directory:
             place = Path(directory)
             graph = _graph(session, place / "large", nodes)
-            rows = [_query(session, graph, name, *texts, repeats) for name, texts in QUERIES.items()]
+            rows = [shown(_query(session, graph, name, *texts, repeats)) for name, texts in QUERIES.items()]
             rows += _measures(session, place / "small", nodes // 5, repeats)
     finally:
         session.stop()
@@ -129,7 +129,9 @@ def _measures(session: Any, place: Path, nodes: int, repeats: int) -> list[Row]:
             ),
         }
         return [
-            measure(f"{name}, against frames by hand over Parquet", ours, theirs, GOAL, repeats=repeats, warm_up=1)
+            shown(
+                measure(f"{name}, against frames by hand over Parquet", ours, theirs, GOAL, repeats=repeats, warm_up=1)
+            )
             for name, (ours, theirs) in pairs.items()
         ]
 

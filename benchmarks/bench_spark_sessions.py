@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.bench_load import write_input
 from benchmarks.bench_spark import load_on_spark, parse_to_parquet
-from benchmarks.harness import Row, markdown, measure, seconds
+from benchmarks.harness import Row, markdown, measure, seconds, shown
 from omnigraph.spark.session.session import spark_session
 
 GOALS = {"default": "3.5 times as fast (ratio 0.29)", "own": "2.5 times as fast (ratio 0.4)"}
@@ -32,9 +32,7 @@ def run(nodes: int = 1_000_000, repeats: int = 3) -> list[Row]:
                 text=True,
                 check=True,
             )
-            found = [Row(**values) for values in json.loads(ran.stdout.splitlines()[-1])]
-            print(markdown(found), file=sys.stderr, flush=True)
-            rows += found
+            rows += [shown(Row(**values)) for values in json.loads(ran.stdout.splitlines()[-1])]
     return rows
 
 

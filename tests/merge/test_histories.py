@@ -99,6 +99,23 @@ def test_a_criss_cross_brings_no_false_conflict_and_brings_no_deleted_row_back(g
     assert content(graph, "left") == content(graph, "right")
 
 
+def test_a_criss_cross_in_which_one_base_has_a_list_and_the_other_none(graph: og.Graph) -> None:
+    put(graph, "main", city("rome"), city("bern", tags=["x"]), person("y", age=0))
+    graph.branch_create("left")
+    graph.branch_create("right")
+    put(graph, "left", city("rome", tags=["a"]), city("bern", tags=[]))
+    put(graph, "right", person("y", age=1))
+    for side in ("left", "right"):
+        graph.branch_create(f"old-{side}", graph.head(side).graph_commit_id)
+    graph.merge("old-right", into="left")
+    graph.merge("old-left", into="right")
+    put(graph, "right", city("rome", tags=["b"]), city("bern", tags=["x", "y"]))
+    graph.merge("right", into="left")
+    query = "query q() { match { $c: City } return { $c.name as name, $c.tags as tags } }"
+    found = {row["name"]: row["tags"] for row in graph.query(query, branch="left").rows()}
+    assert found == {"rome": ["b"], "bern": ["x", "y"]}
+
+
 def test_a_criss_cross_that_was_settled_differently_is_a_conflict_with_its_versions(graph: og.Graph) -> None:
     put(graph, "main", person("x", age=0))
     graph.branch_create("left")

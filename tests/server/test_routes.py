@@ -294,6 +294,45 @@ def test_a_body_that_is_not_announced_as_json_is_told_how(http: httpx.Client) ->
         assert "Content-Type: application/json" in response.json()["error"], path
 
 
+def test_the_short_way_and_the_framework_answer_alike(server: Running, http: httpx.Client) -> None:
+    """Plain JSON goes one way; with another name for JSON it goes the other."""
+    good = {"query": ALL_PEOPLE, "params": {}}
+    bodies = [
+        good,
+        {**good, "query_name": "q", "branch": "main", "actor": "evil"},
+        {**good, "snapshot": "nothing"},
+        {**good, "branch": 7, "params": []},
+        {"query": "query q( {"},
+        {"query_source": ALL_PEOPLE, "snapshot": {}},
+        {"query": "query m() { insert Person { slug: 3 } }"},
+        {"params": {"least": 30}},
+        {"params": {"least": "x"}},
+        {},
+        [],
+        None,
+    ]
+    for path in ("/query", "/mutate", "/queries/people", "/queries/nothing", "/graphs/none/query"):
+        for body in bodies:
+            told = []
+            for kind in ("application/json", "application/x+json"):
+                sent = json.dumps(body).encode()
+                headers = {"Content-Type": kind, "X-Request-Id": "both"}
+                response = http.post(path, content=sent, headers=headers)
+                headers_told = {key for key in response.headers if key != "date"}
+                told.append((response.status_code, response.json(), headers_told))
+            assert told[0] == told[1], (path, body)
+    refused = [
+        http.post(
+            "/mutate",
+            content=json.dumps({"query": 'query m() { insert Person { slug: "both" } }'}).encode(),
+            headers={"Content-Type": kind, "Omnigraph-If-Graph-Commit": "another"},
+        ).json()["code"]
+        for kind in ("application/json", "application/x+json")
+    ]
+    assert refused == ["precondition_failed"] * 2
+    assert 'route="none",status="200"' not in http.get("/metrics").text
+
+
 def test_errors_have_one_body_and_every_response_a_request_id(http: httpx.Client) -> None:
     for response, status, code in (
         (http.get("/nowhere/at/all"), 404, "not_found"),

@@ -93,10 +93,7 @@ def optional_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | Non
 def either_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:
     scopes = [scope.inner() for _ in range(2 if q.chance(0.85) else 3)]
     common = reached_both_ways(q, scope, scopes) if q.chance(0.6) else [() for _ in scopes]
-    arms = tuple(
-        (*hop, *q.clauses(each, 0 if q.chance(0.8) else depth)[: 1 if hop and q.chance(0.6) else None])
-        for hop, each in zip(common, scopes, strict=True)
-    )
+    arms = tuple((*hop, *own_clauses(q, scope, each, depth, hop)) for hop, each in zip(common, scopes, strict=True))
     arms = tuple(arm for arm in arms if sound(arm, scope))
     if len(arms) < len(scopes):
         return None
@@ -116,6 +113,16 @@ def either_block(q: QueryMaker, scope: Scope, depth: int) -> tree.Clause | None:
         scope.bind(name, kind)
         q.used["either binds a variable"] += 1
     return tree.Either(arms)
+
+
+def own_clauses(
+    q: QueryMaker, scope: Scope, inner: Scope, depth: int, hop: tuple[tree.Clause, ...]
+) -> tuple[tree.Clause, ...]:
+    """What an arm says by itself. Behind a hop often just one clause, unless others lean on what is cut off: a path, or
+    a variable that is of fewer types inside."""
+    made = q.clauses(inner, 0 if q.chance(0.8) else depth)
+    narrowed = any(inner.variables[name] != kind for name, kind in scope.variables.items())
+    return made[:1] if hop and q.chance(0.6) and not narrowed and not inner.paths else made
 
 
 def reached_both_ways(q: QueryMaker, scope: Scope, scopes: list[Scope]) -> list[tuple[tree.Clause, ...]]:

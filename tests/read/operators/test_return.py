@@ -199,3 +199,15 @@ def test_lists_can_be_group_keys():
 def test_groups_can_be_ordered_by_an_entity_that_is_a_key():
     text = "match { $p: Person } return { $p, count($p) as n } order { $p desc }"
     assert [row["p"]["@id"] for row in ask(graph("a c b"), text)] == ["c", "b", "a"]
+
+
+def test_a_stage_that_begins_behind_some_rows_hands_on_the_rest():
+    people = graph([person(name, age=age) for name, age in zip("abcdef", (5, 4, 3, 2, 1, None), strict=True)])
+    counted = "match { $p: Person } return { count($p) as n, count($p.age) as ages, sum($p.age) as total }"
+    assert ask(people, f"match {{ $p: Person }} with {{ $p }} offset 4 {counted}") == [{"n": 2, "ages": 1, "total": 1}]
+    assert ask(people, f"match {{ $p: Person }} with {{ $p }} order {{ $p.age }} limit 3 offset 2 {counted}") == [
+        {"n": 3, "ages": 3, "total": 2 + 3 + 4}
+    ]
+    by_value = "with { $p.age as age } order { age desc } limit 2 offset 1 match { $q: Person  $q.age = age }"
+    rows = ask(people, f"match {{ $p: Person }} {by_value} return {{ age, $q.name as name }}")
+    assert rows == [{"age": 3, "name": "c"}, {"age": 4, "name": "b"}]

@@ -21,7 +21,7 @@ from tests.spark.failures.graph_files import counted, left_over
 
 SCHEMA = "node Person { slug: String @key  age: I32? }\nedge Knows: Person -> Person"
 COUNT = """
-query q() { match { $a: Person  $a $k:knows $b  $b.age >= 50 } return { $b.age, count($k) as edges } order { $b.age } }
+query q() { match { $a: Person  $a $k:knows $b  $a.age >= 50 } return { $a.age, count($k) as edges } order { $a.age } }
 """
 PEOPLE, MORE, STREAMED = 4000, 3000, 200
 

@@ -99,13 +99,16 @@ def _wants_all(
     """Whether a scanned table is better numbered as a whole: it is already, or a search looks at a good part of it."""
     if caches.nodes.peek(reader.state(table_key)) is not None:
         return True
-    if _asks_for_one(step, table_key, catalog) and not reader.is_indexed(table_key, "id"):
-        # Look-ups by key without an index read the whole column each time: soon the ids are better kept.
-        rows = reader.row_count(table_key)
-        state = reader.state(table_key)
-        if caches.spent.get(state, 0.0) >= LOOKUP + READ_ID * rows:
-            return True
-        caches.spend(state, LOOKUP + SCAN_ID * rows)
+    if _asks_for_one(step, table_key, catalog):
+        knows = reader.knows_ids(table_key)
+        if knows or not reader.is_indexed(table_key, "id"):
+            rows = reader.row_count(table_key)
+            state = reader.state(table_key)
+            if caches.spent.get(state, 0.0) >= LOOKUP + READ_ID * rows:
+                return True
+            if not knows:
+                # Without an index the whole column is read each time: soon the ids are better kept.
+                caches.spend(state, LOOKUP + SCAN_ID * rows)
     if any(top is not None and top.step is step for top in map(top_scan, plan.stages)):
         return False
     ranked = {ranking.var for operator in plan.upper for ranking in rankings(operator)}

@@ -21,6 +21,9 @@ from omnigraph.storage.index_search import Coverage
 
 SPENT_STATES = 256
 
+KEPT_ROW_BYTES = 16_000_000
+"""Rows that were looked up by id take no more than this."""
+
 
 READS = Budget(lambda: settings().read_cache)
 """One budget for what all graphs of this process keep for reads."""
@@ -52,6 +55,8 @@ class ReadCaches:
     carried: SingleFlightCache[Any] = field(init=False)
     searches: SingleFlightCache[Any] = field(init=False)
     indexed: SingleFlightCache[frozenset[str]] = field(init=False)
+    rows: SingleFlightCache[pa.Table] = field(init=False)
+    """Rows that were looked up by id, by what their fragments consist of: they outlive writes to other rows."""
     spent: dict[Hashable, float] = field(default_factory=dict)
     """What look-ups in an edge table have cost so far, by its state, in rough microseconds."""
 
@@ -71,6 +76,7 @@ class ReadCaches:
         self.carried = SingleFlightCache(256, lambda found: 0)
         self.searches = SingleFlightCache(256, lambda found: 0)
         self.indexed = SingleFlightCache(256, lambda columns: 0)
+        self.rows = SingleFlightCache(256, _nbytes, min(column_bytes, KEPT_ROW_BYTES))
 
     def topology(self, reader: TableReader, edge: str, *, one_kind: bool) -> Topology:
         """The adjacency of an edge table."""
@@ -131,6 +137,7 @@ class ReadCaches:
             self.codes,
             self.plans,
             self.searches,
+            self.rows,
         ):
             cache.clear()
 
