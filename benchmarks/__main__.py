@@ -2,7 +2,7 @@
 
 python -m benchmarks [SUITE ...] [--out FILE]
 
-`scale`, `search_scale` and `columnar` take minutes and gigabytes of disk: they run only when they are named.
+`scale`, `search_scale`, `columnar` and `shapes` take minutes and gigabytes of disk: they run only when they are named.
 
 python -m benchmarks soak_writers [--minutes 10]   runs many writers for long and says whether all went well
 """
@@ -31,9 +31,11 @@ SUITES = (
     "load",
     "server",
     "spark",
+    "spark_sessions",
+    "spark_queries",
     "large",
 )
-ONLY_WHEN_NAMED = ("scale", "search_scale", "columnar")
+ONLY_WHEN_NAMED = ("scale", "search_scale", "columnar", "shapes")
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -48,9 +49,11 @@ def measure(
     for done in range(repeats):
         if done >= 3 and time.perf_counter() - started > patience:
             break
+        # A collection leaves the caches of the processor cold: each side starts from there, not only the first.
         gc.collect()
         our_times.append(seconds(ours))
         if other is not None:
+            gc.collect()
             other_times.append(seconds(other))
     our_median = statistics.median(our_times)
     quartiles = statistics.quantiles(our_times, n=4) if len(our_times) > 1 else [our_median] * 3
@@ -77,15 +80,24 @@ def seconds(action: Callable[[], Any]) -> float:
     return time.perf_counter() - started
 
 
+def shown(row: Row) -> Row:
+    """The row, told at once: what runs for minutes should not lose everything when it is stopped."""
+    print(_line(row), file=sys.stderr, flush=True)
+    return row
+
+
 def markdown(rows: Iterable[Row]) -> str:
     """The rows as one Markdown table."""
     out = ["| what | ours | theirs | ratio | spread | goal |", "|---|---:|---:|---:|---:|---|"]
-    for row in rows:
-        theirs = "" if row.other_seconds is None else _amount(row.other_seconds, row.unit)
-        ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
-        ours = _amount(row.ours_seconds, row.unit)
-        out.append(f"| {row.name} | {ours} | {theirs} | {ratio} | ±{row.spread:.0%} | {row.goal} |")
+    out += map(_line, rows)
     return "\n".join(out) + "\n"
+
+
+def _line(row: Row) -> str:
+    theirs = "" if row.other_seconds is None else _amount(row.other_seconds, row.unit)
+    ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
+    ours = _amount(row.ours_seconds, row.unit)
+    return f"| {row.name} | {ours} | {theirs} | {ratio} | ±{row.spread:.0%} | {row.goal} |"
 
 
 def _amount(value: float, unit: str) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import lance
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import omnigraph as og
 
@@ -51,16 +52,19 @@ def vector_schema(dim: int) -> str:
 def texts(count: int) -> Iterator[pa.Table]:
     """Texts of forty words whose frequencies fall off as those of a language do."""
     random = np.random.default_rng(1)
-    words = np.array([f"w{number}" for number in range(VOCABULARY)])
+    words = pa.array([f"w{number}" for number in range(VOCABULARY)])
     weights = 1 / np.arange(1, VOCABULARY + 1)
     for start in range(0, count, BLOCK):
         size = min(BLOCK, count - start)
         picks = random.choice(VOCABULARY, size=(size, WORDS), p=weights / weights.sum())
+        rows = pa.ListArray.from_arrays(
+            np.arange(0, (size + 1) * WORDS, WORDS), words.take(pa.array(picks.reshape(-1)))
+        )
         yield pa.table(
             {
                 "name": [f"d{number:08d}" for number in range(start, start + size)],
                 "kind": pa.array(random.integers(0, 25, size), pa.int32()),
-                "text": [" ".join(row) for row in words[picks]],
+                "text": pc.binary_join(rows, " "),
             }
         )
 
@@ -86,11 +90,16 @@ def items(made: np.ndarray, start: int = 0) -> pa.Table:
     )
 
 
+def item_blocks(count: int, dim: int, kind: str) -> Iterator[pa.Table]:
+    """So many vectors as rows, a block at a time."""
+    for start in range(0, count, BLOCK):
+        yield items(vectors(min(BLOCK, count - start), dim, kind, seed=start + 3), start)
+
+
 def load_vectors(graph: Any, count: int, dim: int, kind: str) -> None:
     """Append vectors, a block at a time."""
-    for start in range(0, count, BLOCK):
-        block = vectors(min(BLOCK, count - start), dim, kind, seed=start + 3)
-        graph.load(items(block, start), mode="append", type="Item")
+    for block in item_blocks(count, dim, kind):
+        graph.load(block, mode="append", type="Item")
 
 
 def bare_table(graph: Any, key: str) -> lance.LanceDataset:

@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,10 @@ import pytest
 from hypothesis import settings
 
 _ROOT = Path(__file__).resolve().parents[1]
+
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+"""The tests start hundreds of processes, commands and workers of Spark, and each would compile the product again."""
 
 settings.register_profile("same-each-time", derandomize=True)
 settings.register_profile("explore", print_blob=True)
@@ -44,7 +49,8 @@ def logged_soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """All tests on the shared Spark session go to one worker, in their order: one JVM is enough for the machine.
+    """What is made once for many tests is made on one worker: the Spark session, since one JVM is enough for the
+    machine, and whatever a file makes for all its tests. Such groups come first, the largest before the others.
 
     Groups by a mark would say the same, but their plugin names them in the ids of tests, which pytest 9.2 ignores.
     """
@@ -52,16 +58,33 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         return None
     from xdist.scheduler import LoadGroupScheduling
 
-    class OneSparkSession(LoadGroupScheduling):
+    class SharedOnOneWorker(LoadGroupScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if _uses_the_spark_session(nodeid.split("::", 1)[0]) else str(super()._split_scope(nodeid))
+            return _shared(nodeid.split("::", 1)[0]) or str(super()._split_scope(nodeid))
 
-    return OneSparkSession(config, log)
+    return SharedOnOneWorker(config, log)
 
 
 @functools.cache
-def _uses_the_spark_session(file: str) -> bool:
-    return re.search(r"\bspark: (Any|object)\b", (_ROOT / file).read_text()) is not None
+def _shared(file: str) -> str | None:
+    text = (_ROOT / file).read_text()
+    if re.search(r"\bspark: (Any|object)\b", text):
+        return "spark"
+    return file if 'scope="module"' in text else None
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Seconds of the workers by folder, so that every run of the suite tells where its time goes."""
+    seconds: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds["/".join(Path(report.nodeid.split("::")[0]).parent.parts[:2])] += report.duration
+    if len(seconds) > 1:
+        terminalreporter.section("seconds by folder")
+        for folder, spent in seconds.most_common():
+            terminalreporter.write_line(f"{spent:7.1f}  {folder}")
+        terminalreporter.write_line(f"{seconds.total():7.1f}  together")
 
 
 @pytest.fixture(scope="session")
@@ -92,7 +115,7 @@ def s3_server() -> Iterator[str]:
         yield endpoint
     finally:
         server.terminate()
-        server.wait(timeout=20)
+        server.wait(timeout=60)
         for name, value in before.items():
             if value is None:
                 os.environ.pop(name, None)
@@ -100,7 +123,7 @@ def s3_server() -> Iterator[str]:
                 os.environ[name] = value
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def s3_uri(s3_server: str) -> Callable[[], str]:
     """Makes fresh places on the S3 server: each call gives an empty bucket with a prefix."""
 

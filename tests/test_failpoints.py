@@ -24,10 +24,13 @@ def test_nothing_happens_when_off() -> None:
 
 
 def test_an_unused_failpoint_costs_next_to_nothing() -> None:
-    started = time.perf_counter()
-    for _ in range(100_000):
-        failpoint("test.here")
-    assert time.perf_counter() - started < 0.5
+    spent = []
+    for _ in range(20):
+        started = time.perf_counter()
+        for _ in range(10_000):
+            failpoint("test.here")
+        spent.append(time.perf_counter() - started)
+    assert min(spent) < 0.05
 
 
 def test_raise() -> None:
@@ -53,12 +56,12 @@ def test_pause_until_the_file_exists(tmp_path: Path) -> None:
     with active("test.here", f"pause:{gate}"):
         thread = threading.Thread(target=failpoint, args=("test.here",))
         thread.start()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not Path(f"{gate}.reached").exists() and time.monotonic() < deadline:
             time.sleep(0.01)
         assert thread.is_alive()
         gate.touch()
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
 
 

@@ -11,8 +11,8 @@ atomic.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager
 from functools import wraps
 from os import PathLike
 from types import TracebackType
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 async def init(uri: str | PathLike[str], *, schema: str | PathLike[str], actor: str | None = None) -> AsyncGraph:
@@ -61,7 +62,21 @@ def _awaited(method: Callable[P, R]) -> Callable[P, Awaitable[R]]:
     return call
 
 
-class AsyncGraph:
+class _ClosedAtTheEnd:
+    """For `async with`."""
+
+    close: Callable[[], Awaitable[None]]
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class AsyncGraph(_ClosedAtTheEnd):
     """A Graph whose methods are awaited; `graph` is the Graph itself. Use it with `async with`, or `await close()`.
 
     What comes back is what the Graph gives: a Diff or a page of changes reads as it is iterated, so iterate a large one
@@ -131,23 +146,15 @@ class AsyncGraph:
         self, name: str, from_: Target = None, *, merge: bool = False, actor: str | None = None
     ) -> AsyncIterator[AsyncGraph]:
         """A handle bound to a branch, as `Graph.branch` gives it."""
-        block = self.graph.branch(name, from_, merge=merge, actor=actor)
-        bound = await asyncio.to_thread(block.__enter__)
-        try:
+        async with _entered(self.graph.branch(name, from_, merge=merge, actor=actor)) as bound:
             yield AsyncGraph(bound)
-        except BaseException as error:
-            if not await asyncio.to_thread(block.__exit__, type(error), error, error.__traceback__):
-                raise
-        else:
-            await asyncio.to_thread(block.__exit__, None, None, None)
 
     def __repr__(self) -> str:
         return repr(self.graph).replace("<Graph", "<AsyncGraph", 1)
 
     async def export_lines(self, **options: Any) -> AsyncIterator[bytes]:
         """What `export` writes as JSON lines, piece by piece. Each piece is made off the event loop."""
-        lines = await asyncio.to_thread(self.graph.export_lines, **options)
-        while (piece := await asyncio.to_thread(next, lines, None)) is not None:
+        async for piece in _pulled(await asyncio.to_thread(self.graph.export_lines, **options)):
             yield piece
 
     async def follow(
@@ -172,16 +179,8 @@ class AsyncGraph:
                 waited += every
             found = await self.changes(branch, found.cursor, limit=limit, **filters)
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-
-class AsyncRemoteGraph:
+class AsyncRemoteGraph(_ClosedAtTheEnd):
     """A RemoteGraph whose methods are awaited; `graph` is the RemoteGraph itself."""
 
     def __init__(self, graph: RemoteGraph) -> None:
@@ -192,10 +191,13 @@ class AsyncRemoteGraph:
         self.stored_queries = _awaited(graph.stored_queries)
         self.snapshot = _awaited(graph.snapshot)
         self.entity = _awaited(graph.entity)
+        self.read_blob = _awaited(graph.read_blob)
+        self.open_blob = _awaited(graph.open_blob)
         self.export = _awaited(graph.export)
         self.mutate = _awaited(graph.mutate)
         self.load = _awaited(graph.load)
         self.embed = _awaited(graph.embed)
+        self.catalog = _awaited(graph.catalog)
         self.schema_source = _awaited(graph.schema_source)
         self.plan_schema = _awaited(graph.plan_schema)
         self.apply_schema = _awaited(graph.apply_schema)
@@ -206,6 +208,7 @@ class AsyncRemoteGraph:
         self.branch_list = _awaited(graph.branch_list)
         self.branch_create = _awaited(graph.branch_create)
         self.branch_delete = _awaited(graph.branch_delete)
+        self.sync_branch = _awaited(graph.sync_branch)
         self.merge = _awaited(graph.merge)
         self.revert = _awaited(graph.revert)
         self.restore = _awaited(graph.restore)
@@ -220,23 +223,30 @@ class AsyncRemoteGraph:
         self.close = _awaited(graph.close)
 
     @property
+    def branch_name(self) -> str:
+        """The branch this handle is bound to."""
+        return self.graph.branch_name
+
+    @property
     def tags(self) -> AsyncTags:
         """Names for commits: `create`, `list`, `delete`."""
         return AsyncTags(self.graph)
 
+    @asynccontextmanager
+    async def branch(self, name: str, from_: Target = None, *, merge: bool = False) -> AsyncIterator[AsyncRemoteGraph]:
+        """A handle bound to a branch, as `RemoteGraph.branch` gives it."""
+        async with _entered(self.graph.branch(name, from_, merge=merge)) as bound:
+            yield AsyncRemoteGraph(bound)
+
+    async def export_lines(self, **options: Any) -> AsyncIterator[bytes]:
+        """What `export` writes, line by line, as it comes."""
+        async for line in _pulled(self.graph.export_lines(**options)):
+            yield line
+
     async def follow(self, branch: str | None = None, since: str = "now", **options: Any) -> AsyncIterator[RemotePage]:
         """The change feed as it goes on, as `RemoteGraph.follow` gives it."""
-        pages = self.graph.follow(branch, since, **options)
-        while (page := await asyncio.to_thread(next, pages, None)) is not None:
+        async for page in _pulled(self.graph.follow(branch, since, **options)):
             yield page
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 class AsyncTags:
@@ -246,3 +256,22 @@ class AsyncTags:
         self.create = _awaited(graph.tags.create)
         self.list = _awaited(graph.tags.list)
         self.delete = _awaited(graph.tags.delete)
+
+
+@asynccontextmanager
+async def _entered(block: AbstractContextManager[T]) -> AsyncIterator[T]:
+    """A block whose start and end are waited for off the event loop."""
+    bound = await asyncio.to_thread(block.__enter__)
+    try:
+        yield bound
+    except BaseException as error:
+        if not await asyncio.to_thread(block.__exit__, type(error), error, error.__traceback__):
+            raise
+    else:
+        await asyncio.to_thread(block.__exit__, None, None, None)
+
+
+async def _pulled(pieces: Iterator[T]) -> AsyncIterator[T]:
+    """What an iterator that blocks gives, each piece made off the event loop."""
+    while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+        yield piece

@@ -116,6 +116,8 @@ def _address(uri: str | PathLike[str]) -> str:
 
 
 def _kept_compact(store: GraphStore) -> GraphStore:
+    if store.read_only:
+        return store
     from omnigraph.maintain.optimize.tail import attach
 
     attach(store)

@@ -9,17 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import blocks
+from tests.docs.pages import Block, blocks
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+LANGUAGES = ("python", "sh", "console", "pg", "gq")
+
+
+def runnable_blocks(page: Path) -> list[Block]:
+    return [block for block in blocks(page) if block.not_run is None and block.language in LANGUAGES]
+
+
+PAGES = [page for page in sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]) if runnable_blocks(page)]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_examples_of_the_page_run(page: Path, tmp_path: Path) -> None:
     """In a process of its own: a page may start a Spark session, as its reader would."""
-    runnable = [b for b in blocks(page) if b.not_run is None and b.language in ("python", "sh", "console", "pg", "gq")]
+    runnable = runnable_blocks(page)
     done = subprocess.run(
         [sys.executable, "-m", "tests.docs.pages", str(page)],
         cwd=tmp_path,
@@ -30,3 +37,7 @@ def test_examples_of_the_page_run(page: Path, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.split()[-1] == str(len(runnable))
+
+
+def test_the_pages_have_examples() -> None:
+    assert len(PAGES) > 20

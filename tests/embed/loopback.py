@@ -79,7 +79,7 @@ def hangs_up(handler: BaseHTTPRequestHandler, _: dict[str, Any]) -> None:
 
 
 def sleeps(handler: BaseHTTPRequestHandler, _: dict[str, Any]) -> None:
-    time.sleep(0.6)
+    time.sleep(1.6)
     hangs_up(handler, _)
 
 

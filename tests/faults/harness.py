@@ -1,7 +1,8 @@
 """Killing a real child process at a failpoint, quickly.
 
-Children come from a fork server that has imported everything and used nothing of it, so one costs some milliseconds
-instead of the second that the imports take. A child is a process of its own: it dies by SIGKILL, without a `finally`.
+Children come from a fork server that has imported everything and used nothing of it but the languages, so one costs
+some milliseconds instead of the second that the imports take. A child is a process of its own: it dies by SIGKILL,
+without a `finally`.
 """
 
 from __future__ import annotations
@@ -29,16 +30,24 @@ ROOMS = [
     "omnigraph.merge.merge",
     "omnigraph.merge.undo.revert",
     "omnigraph.maintain.optimize.optimize",
+    "omnigraph.maintain.optimize.tail",
 ]
 PRELOADED = [
+    "pytest",
+    "hypothesis",
+    "omnigraph.maintain.cleanup",
+    "omnigraph.maintain.copying.copy",
+    "omnigraph.spark.stream.batch_commit",
+    "omnigraph.write.decode.json_lines",
     "tests.faults.scenarios",
     "tests.faults.graph_writers",
     "tests.faults.harness",
     "tests.ledger.processes",
     "tests.cluster.operators",
+    "tests.faults.languages_at_hand",
     *ROOMS,
 ]
-CHILD_SECONDS = 60.0
+CHILD_SECONDS = 180.0
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(PRELOADED)

@@ -25,6 +25,7 @@ from omnigraph.ledger.commit import attempts, window
 from omnigraph.ledger.manifest import publish
 from omnigraph.ledger.recovery.recover import recover_all
 from omnigraph.ledger.store import GraphStore, open_store
+from omnigraph.maintain import recovered
 from omnigraph.maintain.optimize.optimize import optimize
 from omnigraph.storage.leases import lease_locks
 from omnigraph.storage.objects import os_locks
@@ -299,6 +300,7 @@ def _cooperative(run: _Run) -> Iterator[None]:
         put_in(window, "_acquire", patient_acquire)
         put_in(attempts, "time", fake_time)
         put_in(publish, "time", fake_time)
+        put_in(recovered, "time", fake_time)
         yield
 
 

@@ -28,8 +28,8 @@ pytestmark = pytest.mark.s3
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nobody waits long, here and in the children; leases would last long enough for a slow machine."""
-    monkeypatch.setenv("OMNIGRAPH_LEASE_WAIT_SECONDS", "1s")
-    with override(lease_wait_seconds=1.0):
+    monkeypatch.setenv("OMNIGRAPH_LEASE_WAIT_SECONDS", "10s")
+    with override(lease_wait_seconds=10.0):
         yield
 
 

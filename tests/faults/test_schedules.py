@@ -9,7 +9,7 @@ import pytest
 from omnigraph.storage.objects import os_locks
 from tests.faults.schedules import Schedule, Stage
 
-HERE = 16
+HERE = 24
 """Schedules in one run of the suite; `python -m tests.campaign` plays as many as there is time for."""
 
 

@@ -107,12 +107,15 @@ def test_a_graph_that_lost_the_ref_of_main_is_damaged_and_not_none(local_path):
 
 
 @pytest.mark.parametrize("below", ["", "/graph"])
-def test_a_file_is_no_place_for_a_graph(local_path, below):
+def test_a_file_is_no_place_for_a_graph_and_nobody_waits_for_one_there(local_path, below, monkeypatch):
+    """Lance would ask for a manifest there again and again, for two seconds."""
     Path(local_path).write_text("mine")
+    monkeypatch.setattr("lance.dataset", lambda *_, **__: pytest.fail("Lance was asked"))
     with pytest.raises(BadRequest, match="a graph is a directory"):
         create_store(local_path + below, SCHEMA)
-    with pytest.raises(NotFound, match="there is no graph at"):
-        open_store(local_path + below)
+    for read_only in (False, True):
+        with pytest.raises(NotFound, match="there is no graph at"):
+            open_store(local_path + below, read_only=read_only)
     assert Path(local_path).read_text() == "mine"
 
 

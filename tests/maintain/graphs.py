@@ -56,7 +56,7 @@ def interrupted(at: str, gate: Path, work: Callable[[], object], meanwhile: Call
     """Run `work` in a thread, pause it at a failpoint, do something else, and let it go on to its end."""
     with ThreadPoolExecutor(1) as pool, failpoints.active(at, f"pause:{gate}"):
         running = pool.submit(work)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 90
         while not Path(f"{gate}.reached").exists():
             assert not running.done(), running.result()
             assert time.monotonic() < deadline, f"{at} was never reached"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -24,47 +25,65 @@ from omnigraph.storage.lance_errors import TableNotFound
 from tests.maintain.graphs import SCHEMA, people, put
 
 WRITES = 12
+MOST_WRITES = 200
 
 
-def write(uri: str, name: str, failures: list[BaseException]) -> None:
-    """Write to main, and on branches that are made, merged and deleted on the way."""
-    try:
-        with open_store(uri) as store:
-            for number in range(WRITES):
-                put(store, **{f"{name}-{number}": number})
-                if number % 4 == 1:
-                    create_branch(store, f"{name}{number}")
-                    put(store, f"{name}{number}", **{f"{name}-b{number}": number})
-                if number % 4 == 3:
-                    merge(store, f"{name}{number - 2}", "main")
-                    delete_branch(store, f"{name}{number - 2}")
-    except BaseException as failure:
-        failures.append(failure)
+@dataclass
+class Writer:
+    """Writes to main, and on branches that are made, merged and deleted on the way, until it is enough."""
+
+    uri: str
+    name: str
+    enough: threading.Event
+    written: set[str] = field(default_factory=set)
+    failure: BaseException | None = None
+
+    def work(self) -> None:
+        try:
+            with open_store(self.uri) as store:
+                for number in range(0, MOST_WRITES, 4):
+                    if number >= WRITES and self.enough.is_set():
+                        return
+                    branch = f"{self.name}{number}"
+                    self._put(store, "main", number)
+                    self._put(store, "main", number + 1)
+                    create_branch(store, branch)
+                    self._put(store, branch, f"b{number}")
+                    self._put(store, "main", number + 2)
+                    self._put(store, "main", number + 3)
+                    merge(store, branch, "main")
+                    delete_branch(store, branch)
+        except BaseException as failure:
+            self.failure = failure
+
+    def _put(self, store: GraphStore, branch: str, number: int | str) -> None:
+        put(store, branch, **{f"{self.name}-{number}": 1})
+        self.written.add(f"{self.name}-{number}")
 
 
 def test_with_no_grace_and_writers_at_work_nothing_is_lost(store: GraphStore, no_grace: None) -> None:
     put(store, first=1)
-    failures: list[BaseException] = []
-    writers = [threading.Thread(target=write, args=(store.uri, name, failures)) for name in ("a", "b")]
-    for writer in writers:
-        writer.start()
+    enough = threading.Event()
+    writers = [Writer(store.uri, name, enough) for name in ("a", "b")]
+    threads = [threading.Thread(target=writer.work) for writer in writers]
+    for thread in threads:
+        thread.start()
     cleaned = 0
-    while any(writer.is_alive() for writer in writers):
+    while any(thread.is_alive() for thread in threads):
         try:
             cleanup(store, keep_versions=1, force=True, confirm=True)
             cleaned += 1
+            if cleaned == 2:
+                enough.set()
             optimize(store)
         except (Busy, Conflict, RecoveryRequired):
             continue
-    for writer in writers:
-        writer.join()
-    assert not failures, failures
+    for thread in threads:
+        thread.join()
+    assert [writer.failure for writer in writers] == [None, None]
     assert cleaned
     with open_store(store.uri) as reopened:
-        branched = [number for number in range(WRITES) if number % 4 == 1]
-        expected = {f"{name}-{number}" for name in "ab" for number in range(WRITES)}
-        expected |= {f"{name}-b{number}" for name in "ab" for number in branched}
-        assert people(reopened).keys() == expected | {"first"}
+        assert people(reopened).keys() == {"first", *writers[0].written, *writers[1].written}
         cleanup(reopened, keep_versions=3, confirm=True)
         assert verify(reopened).ok
 

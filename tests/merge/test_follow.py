@@ -55,7 +55,7 @@ def test_now_is_when_it_was_called_and_the_next_commit_is_waited_for(graph: og.G
     assert ids(next(feed)) == [], "its commit is in the feed, its changes are not"
     started = time.monotonic()
     assert list(graph.follow(every=0.02, timeout=0.1)) == []
-    assert 0.1 <= time.monotonic() - started < 5
+    assert 0.1 <= time.monotonic() - started < 60
 
 
 def test_what_cannot_be_followed_is_refused_at_once(graph: og.Graph) -> None:

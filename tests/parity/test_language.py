@@ -149,6 +149,13 @@ QUERIES: dict[str, str] = {
         return { $p.age, collect($q.name) as names, collect(distinct $q.age) as ages, median($q.score) as m,
                  stddev($q.score) as s, sum(distinct $q.score) as t }
         having { count($q) > 1 } }""",
+    "aggregates over nothing": """{
+        match { $p: Person  $p.age > 100000 }
+        return { collect($p.name) as names, collect(distinct $p.age) as ages
+                 median($p.age) as m, count($p) as n } }""",
+    "collect over rows without a value": """{
+        match { $p: Person  optional { $q: Person  $p knows $q  $q.age > 100000 } }
+        return { collect($q.age) as ages, count($p) as n } }""",
     "groups by floats": "{ match { $p: Person } return { $p.score, count($p) as n, collect($p.name) as names } }",
     "distinct": """{
         match { $p: Person  $p knows $q }

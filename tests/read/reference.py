@@ -281,6 +281,8 @@ class Reference:
                 return min(values, default=None)
             case ir.AggregateFunction.MAX:
                 return max(values, default=None)
+            case ir.AggregateFunction.COLLECT if not members:
+                return None
             case ir.AggregateFunction.COLLECT:
                 return [value["id"] if isinstance(value, dict) else value for value in values]
             case ir.AggregateFunction.MEDIAN:

@@ -16,7 +16,7 @@ from omnigraph.read.run import run_on
 from omnigraph.read.tables.caches import ReadCaches
 from omnigraph.read.tables.reader import ArrowTables
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType
-from omnigraph.schema.identity import edge_id, node_id
+from omnigraph.schema.ids.identity import edge_id, node_id
 from omnigraph.schema.types import PropertyType, Scalar, ScalarType, VectorType, is_blob
 from tests.read.graphs import Database, arrow_tables
 from tests.read.reference import Reference

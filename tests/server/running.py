@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -20,6 +19,7 @@ import uvicorn
 
 from omnigraph.server.app import create_app
 from omnigraph.server.bearer_tokens import hashed
+from omnigraph.server.launch import listen
 from omnigraph.server.server_settings import GraphSettings, ServerSettings
 
 
@@ -40,7 +40,7 @@ def serving(*graphs: GraphSettings, tokens: Mapping[str, str] | None = None, **s
     """Serve in a thread until the block ends."""
     told = ServerSettings(graphs=graphs, unauthenticated=not tokens, drain_seconds=5)
     app = create_app(replace(told, **settings), hashed(tokens or {}))
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = listen("127.0.0.1", 0)
     config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=5)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
@@ -77,6 +77,8 @@ def process(*argv: object, folder: Path, env: Mapping[str, str] | None = None) -
         line = started.stdout.readline()
         assert line.startswith("OMNIGRAPH_LISTEN_ADDR="), log.read_text()
         url = f"http://{line.strip().partition('=')[2]}"
+        # whoever is told the address can use it at once, however long the workers take to start
+        assert httpx.get(f"{url}/healthz", timeout=90).status_code == 200, log.read_text()
         until(lambda: _answers(url) or started.poll() is not None)
         assert started.poll() is None, log.read_text()
         yield Process(url, started, log)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from omnigraph.server.server_settings import GraphSettings
+from tests.server.graphs import make
+from tests.server.running import serving
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -48,6 +53,21 @@ def test_what_it_starts_is_the_server(tmp_path: Path, variable: str, told: str) 
         text=True,
     )
     assert (done.returncode, told in done.stderr) == (1, True), done.stderr
+
+
+def test_the_health_check_asks_where_the_server_listens(tmp_path: Path) -> None:
+    text = (ROOT / "deploy" / "Containerfile").read_text()
+    [check] = [json.loads(line.partition("CMD")[2]) for line in text.splitlines() if line.startswith("HEALTHCHECK")]
+
+    def asked(bind: str) -> int:
+        return subprocess.run(
+            [sys.executable, *check[1:]], env={"OMNIGRAPH_BIND": bind}, capture_output=True
+        ).returncode
+
+    with serving(GraphSettings("default", make(tmp_path))) as running:
+        port = running.url.rpartition(":")[2]
+        assert asked(f"0.0.0.0:{port}") == 0
+    assert asked(f"0.0.0.0:{port}") != 0
 
 
 def test_the_container_file_uses_it() -> None:

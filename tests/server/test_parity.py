@@ -14,7 +14,9 @@ import pytest
 
 import omnigraph as og
 from omnigraph import errors
+from omnigraph.aio import AsyncRemoteGraph
 from omnigraph.cli.main import main
+from omnigraph.client.remote_graph import RemoteGraph
 from omnigraph.server.server_settings import GraphSettings
 from tests.server.graphs import ALL_PEOPLE, SCHEMA, make
 from tests.server.running import Running, serving
@@ -64,7 +66,7 @@ def test_the_same_calls_give_the_same_values(g: Any, tmp_path: Path) -> None:
     assert (done.affected_nodes, done.query_name, done.inserted_ids) == (1, "m", {"node:Person": ("carl",)})
     assert done.commit.parent_commit_id == before.graph_commit_id
     assert g.head() == done.commit
-    assert g.mutate(INSERT, s="carl").commit is None or True
+    assert g.mutate(INSERT, s="carl", a=7).commit is None
     with pytest.raises(errors.PreconditionFailed):
         g.mutate(INSERT, s="cleo", if_commit=before.graph_commit_id)
     # loads in every form
@@ -116,6 +118,13 @@ def test_the_same_calls_give_the_same_values(g: Any, tmp_path: Path) -> None:
     assert g.read_blob("Person", "pia", "photo") == b"\x00\x01\x02\x03\x04"
     assert g.read_blob("Person", "pia", "photo", start=1, end=3) == b"\x01\x02"
     assert (g.read_blob("Person", "pia", "photo", start=9), g.read_blob("Person", "pia", "photo", end=0)) == (b"", b"")
+    with g.open_blob("Person", "pia", "photo") as file:
+        assert (file.seek(0, 2), file.seek(1), file.read(2), file.tell()) == (5, 1, b"\x01\x02", 3)
+        assert file.read() == b"\x03\x04"
+        g.load([{"type": "Person", "data": {"slug": "pia", "photo": {"base64": "/w=="}}}], mode="merge")
+        file.seek(0)
+        assert file.read() == b"\x00\x01\x02\x03\x04"
+    assert g.open_blob("Person", "pia", "photo").read() == b"\xff"
     # schema
     assert g.schema_source() == SCHEMA
     wider = SCHEMA + "node City { name: String @key }\n"
@@ -129,6 +138,20 @@ def test_the_same_calls_give_the_same_values(g: Any, tmp_path: Path) -> None:
     assert (g.schema_source(), g.schema_source("wide")) == (wider, widest)
     assert g.export(tmp_path / "out.jsonl").rows == len(list(g.export_lines()))
     assert g.snapshot().to_json()["graph_commit_id"] == g.head().graph_commit_id
+
+
+def test_blobs_on_the_command_line(g: Any, tmp_path: Path, capfdbinary: Any) -> None:
+    g.load([{"type": "Person", "data": {"slug": "pia", "photo": {"base64": "AAECAwQ="}}}], mode="append")
+    place = ["--store" if isinstance(g, og.Graph) else "--server", g.uri]
+    words = ["blob", "get", "Person", "pia", "photo", *place]
+    assert main([*words, "--start", "1", "--end", "4"]) == 0
+    assert capfdbinary.readouterr().out == b"\x01\x02\x03"
+    assert main([*words, "--out", str(tmp_path / "photo"), "--json"]) == 0
+    assert json.loads(capfdbinary.readouterr().out)["size"] == 5
+    assert (tmp_path / "photo").read_bytes() == b"\x00\x01\x02\x03\x04"
+    for wrong in (["Person", "nobody", "photo"], ["Person", "ada", "photo"], ["Person", "ada", "age"]):
+        assert main(["blob", "get", *wrong, *place]) == 1
+        assert wrong[1] in (told := capfdbinary.readouterr().err.decode()) or wrong[2] in told
 
 
 def test_undo_tags_and_maintenance_are_the_same(g: Any) -> None:
@@ -260,9 +283,23 @@ def test_the_async_twin(server: Running) -> None:
     async def script() -> int:
         async with await og.aio.connect(server.url) as graph:
             one, two = await asyncio.gather(graph.query(ALL_PEOPLE), graph.branch_list())
+            async with graph.branch("async/1") as bound:
+                assert (bound.branch_name, graph.branch_name) == ("async/1", "main")
+                await bound.mutate(INSERT, s="async")
+                assert len([line async for line in bound.export_lines(types=["Person"])]) == len(one) + 1
+            assert (await graph.merge("async/1", dry_run=True)).tables[0].inserts == 1
+            await graph.branch_delete("async/1")
             return len(one) + len(two)
 
     assert asyncio.run(script()) == 3
+    missing = {
+        name
+        for name in dir(RemoteGraph)
+        if not name.startswith("_")
+        and name != "branches"
+        and not hasattr(AsyncRemoteGraph(og.connect(server.url)), name)
+    }
+    assert missing == set()
 
 
 def test_a_load_that_is_sent_again_is_skipped(server: Running) -> None:

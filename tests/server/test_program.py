@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import httpx
 import pytest
 
 import omnigraph as og
-from omnigraph.server.launch import main, read_arguments
+from omnigraph.server.launch import listen, main, read_arguments
 from tests.server.graphs import ALL_PEOPLE, POLICY, SECRET, TOKENS, make
 from tests.server.running import process, until
 
@@ -46,6 +47,22 @@ def test_what_the_program_refuses(
     assert "leave out one" in capsys.readouterr().err
     told = read_arguments([], {"OMNIGRAPH_TARGET_URI": "x", "OMNIGRAPH_BIND": "0.0.0.0:1", "OMNIGRAPH_POLICY": "p"})
     assert (told.graphs[0].uri, told.graphs[0].policy, told.host, told.port) == ("x", "p", "0.0.0.0", 1)
+
+
+def test_connections_send_at_once_and_a_taken_address_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    uri = make(tmp_path)
+    with listen("127.0.0.1", 0) as listener:
+        listener.listen()
+        port = listener.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)):
+            taken, _ = listener.accept()
+            with taken:
+                assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        for workers in ("1", "2"):
+            assert main([uri, "--unauthenticated", "--workers", workers, "--bind", f"127.0.0.1:{port}"]) == 1
+            assert f"cannot listen on 127.0.0.1:{port}" in capsys.readouterr().err
 
 
 def test_it_logs_reloads_and_drains(tmp_path: Path) -> None:
@@ -144,7 +161,7 @@ def test_a_worker_that_dies_does_not_disturb_the_others(tmp_path: Path) -> None:
         until(lambda: all(known("fresher")))
         assert not any(known("fresh"))
         assert _workers(running.process.pid) == workers  # none was replaced for it
-        os.kill(workers[0], signal.SIGKILL)
+        os.kill(min(workers, key=_open_sockets), signal.SIGKILL)  # the other has some of the connections
         answered = 0
         for http in connections:
             try:
@@ -156,6 +173,10 @@ def test_a_worker_that_dies_does_not_disturb_the_others(tmp_path: Path) -> None:
         assert written.status_code == 200
         until(lambda: len(_workers(running.process.pid)) == 2)
         assert "omnigraph_requests_total" in httpx.get(f"{running.url}/metrics", timeout=60).text
+
+
+def _open_sockets(process: int) -> int:
+    return sum(os.readlink(file).startswith("socket:") for file in Path(f"/proc/{process}/fd").iterdir())
 
 
 def _workers(parent: int) -> list[int]:

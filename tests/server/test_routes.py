@@ -133,6 +133,7 @@ def test_a_streamed_load(http: httpx.Client) -> None:
     broken = http.post("/load/ndjson?mode=append", content=b'{"type": "Company"}\n{"type": ')
     assert broken.status_code == 400
     assert "/tmp" not in broken.text
+    assert {violation["source"] for violation in broken.json()["violations"]} == {"<stream>"}
 
 
 def test_an_export_loads_back(http: httpx.Client, tmp_path: Path) -> None:
@@ -284,6 +285,54 @@ def test_malformed_bodies(http: httpx.Client, content: bytes, told: str) -> None
     assert response.json()["merge_conflicts"] == []
 
 
+def test_a_body_that_is_not_announced_as_json_is_told_how(http: httpx.Client) -> None:
+    """`curl -d` says that it sends a form."""
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    for path in ("/query", "/read", "/mutate", "/load", "/branches/merge", "/queries/people"):
+        response = http.post(path, content=b'{"query": "query q() { }", "params": {}}', headers=form)
+        assert response.status_code == 400, response.text
+        assert "Content-Type: application/json" in response.json()["error"], path
+
+
+def test_the_short_way_and_the_framework_answer_alike(server: Running, http: httpx.Client) -> None:
+    """Plain JSON goes one way; with another name for JSON it goes the other."""
+    good = {"query": ALL_PEOPLE, "params": {}}
+    bodies = [
+        good,
+        {**good, "query_name": "q", "branch": "main", "actor": "evil"},
+        {**good, "snapshot": "nothing"},
+        {**good, "branch": 7, "params": []},
+        {"query": "query q( {"},
+        {"query_source": ALL_PEOPLE, "snapshot": {}},
+        {"query": "query m() { insert Person { slug: 3 } }"},
+        {"params": {"least": 30}},
+        {"params": {"least": "x"}},
+        {},
+        [],
+        None,
+    ]
+    for path in ("/query", "/mutate", "/queries/people", "/queries/nothing", "/graphs/none/query"):
+        for body in bodies:
+            told = []
+            for kind in ("application/json", "application/x+json"):
+                sent = json.dumps(body).encode()
+                headers = {"Content-Type": kind, "X-Request-Id": "both"}
+                response = http.post(path, content=sent, headers=headers)
+                headers_told = {key for key in response.headers if key != "date"}
+                told.append((response.status_code, response.json(), headers_told))
+            assert told[0] == told[1], (path, body)
+    refused = [
+        http.post(
+            "/mutate",
+            content=json.dumps({"query": 'query m() { insert Person { slug: "both" } }'}).encode(),
+            headers={"Content-Type": kind, "Omnigraph-If-Graph-Commit": "another"},
+        ).json()["code"]
+        for kind in ("application/json", "application/x+json")
+    ]
+    assert refused == ["precondition_failed"] * 2
+    assert 'route="none",status="200"' not in http.get("/metrics").text
+
+
 def test_errors_have_one_body_and_every_response_a_request_id(http: httpx.Client) -> None:
     for response, status, code in (
         (http.get("/nowhere/at/all"), 404, "not_found"),
@@ -347,10 +396,10 @@ def test_events_go_on_after_a_cursor(server: Running) -> None:
 
     listener = threading.Thread(target=listen)
     listener.start()
-    assert started.wait(30)
+    assert started.wait(90)
     with server.client() as client:
         post(client, "/mutate", insert("eventful"))
-        listener.join(30)
+        listener.join(90)
         assert seen[0]["changes"][0]["id"] == "eventful"
         post(client, "/mutate", insert("evermore"))
     listen(**{"Last-Event-ID": ids[0]})
@@ -363,7 +412,7 @@ def test_a_client_that_goes_cancels_its_query(server: Running) -> None:
     state = server.app.state
     with pytest.raises(httpx.ReadTimeout), server.client() as client:
         client.post("/query", json={"query": slow, "branch": "streamed"}, timeout=1)
-    until(lambda: not state.admission._under_way, 30)
+    until(lambda: not state.admission._under_way)
 
 
 def test_metrics_count_by_route(http: httpx.Client) -> None:

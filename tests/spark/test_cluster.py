@@ -1,5 +1,6 @@
 """Separate executor processes and a graph on an object store: an executor that is killed in the middle of a load, and
-tasks that run twice because their first attempt is slow, or fails after it has written."""
+tasks that run twice because their first attempt is slow, or fails after it has written; and workers whose Python lacks
+the package."""
 
 from __future__ import annotations
 
@@ -9,13 +10,14 @@ import socket
 import subprocess
 import sys
 import time
+import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.s3, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 COMMON = """
 import json, os, signal, sys, threading, time
@@ -161,6 +163,7 @@ def records(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.s3
 def test_a_killed_executor_does_not_harm_a_load_onto_an_object_store(s3_uri: Callable[[], str], records: Path) -> None:
     assert run(KILLED, s3_uri(), records) == {
         "engine": "spark",
@@ -172,19 +175,19 @@ def test_a_killed_executor_does_not_harm_a_load_onto_an_object_store(s3_uri: Cal
     }
 
 
-@pytest.fixture
-def standalone(tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A standalone cluster of two workers. They have two addresses: Spark copies no task to the host that runs it."""
     import pyspark
 
-    home = os.path.dirname(pyspark.__file__)
+    home, work = os.path.dirname(pyspark.__file__), tmp_path_factory.mktemp("workers")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     master = f"spark://127.0.0.1:{port}"
     commands = [["master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]]
     for host in ("127.0.0.1", "127.0.0.2"):
-        size = ["--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(tmp_path / host)]
+        size = ["--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(work / host)]
         commands.append(["worker.Worker", "--host", host, *size, master])
     environment = {**os.environ, "SPARK_HOME": home, "SPARK_DAEMON_MEMORY": "256m"}
     started = []
@@ -199,7 +202,7 @@ def standalone(tmp_path: Path) -> Iterator[str]:
         for process in reversed(started):
             process.terminate()
         for process in started:
-            process.wait(timeout=30)
+            process.wait(timeout=60)
 
 
 def _wait_for(port: int) -> None:
@@ -212,6 +215,7 @@ def _wait_for(port: int) -> None:
     raise RuntimeError("the master did not start within 60 s")
 
 
+@pytest.mark.s3
 def test_copies_of_slow_tasks_and_tasks_that_fail_after_writing_double_no_row_and_leave_no_file(
     s3_uri: Callable[[], str], records: Path, standalone: str
 ) -> None:
@@ -223,3 +227,46 @@ def test_copies_of_slow_tasks_and_tasks_that_fail_after_writing_double_no_row_an
         "edges": [1500, 1500],
         "left over": [],
     }
+
+
+ON_A_CLUSTER = """
+import json, os, sys
+from pyspark.sql import SparkSession
+import omnigraph as og
+
+place, master, *pythons = sys.argv[1:]
+g = og.init(place, schema="node P { k: String @key }")
+told = []
+for number, python in enumerate(pythons):
+    os.environ["PYSPARK_PYTHON"] = python
+    session = (SparkSession.builder.master(master).config("spark.ui.enabled", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.memory", "600m").config("spark.executor.memory", "600m")
+        .config("spark.cores.max", "1").getOrCreate())
+    try:
+        g.load([{"type": "P", "data": {"k": str(number)}}], mode="append", engine="spark")
+        told.append("loaded")
+    except og.errors.SparkUnavailable as refused:
+        told.append(str(refused))
+    session.stop()
+print(json.dumps([*told, len(g.query("query q() { match { $p: P } return { $p.k } }"))]))
+"""
+
+
+def test_workers_of_a_real_cluster_with_a_bare_python_are_named_and_another_one_works(
+    tmp_path: Path, standalone: str
+) -> None:
+    venv.create(tmp_path / "bare", with_pip=False, symlinks=True)
+    bare = str(tmp_path / "bare" / "bin" / "python")
+    done = subprocess.run(
+        [sys.executable, "-c", ON_A_CLUSTER, str(tmp_path / "graph.omni"), standalone, bare, sys.executable],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    refused, loaded, rows = json.loads(done.stdout.splitlines()[-1])
+    for part in (f"workers of {standalone} run {bare}", "no module named omnigraph", "PYSPARK_PYTHON", sys.executable):
+        assert part in refused
+    assert (loaded, rows) == ("loaded", 1)

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
-import socket
 import subprocess
 import sys
-import time
-import venv
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,86 +39,6 @@ def test_a_session_of_the_users_own_runs_the_drivers_python_on_one_machine(tmp_p
     assert "rows 1 1" in done.stdout
     assert "exported 2" in done.stdout
     assert sorted(path.name for path in tmp_path.iterdir()) == ["é ?#%20", "é ?#%20 out?%20"]
-
-
-ON_A_CLUSTER = """
-import json, os, sys
-from pyspark.sql import SparkSession
-import omnigraph as og
-
-place, master, *pythons = sys.argv[1:]
-g = og.init(place, schema="node P { k: String @key }")
-told = []
-for number, python in enumerate(pythons):
-    os.environ["PYSPARK_PYTHON"] = python
-    session = (SparkSession.builder.master(master).config("spark.ui.enabled", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.memory", "600m").config("spark.executor.memory", "600m").getOrCreate())
-    try:
-        g.load([{"type": "P", "data": {"k": str(number)}}], mode="append", engine="spark")
-        told.append("loaded")
-    except og.errors.SparkUnavailable as refused:
-        told.append(str(refused))
-    session.stop()
-print(json.dumps([*told, len(g.query("query q() { match { $p: P } return { $p.k } }"))]))
-"""
-
-
-@pytest.fixture
-def standalone(tmp_path: Path) -> Iterator[str]:
-    """A master and a worker of their own, as a cluster has them."""
-    import pyspark
-
-    home = os.path.dirname(pyspark.__file__)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    master = f"spark://127.0.0.1:{port}"
-    size = ["--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(tmp_path / "work")]
-    commands = [
-        ["master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"],
-        ["worker.Worker", "--host", "127.0.0.1", *size, master],
-    ]
-    environment = {**os.environ, "SPARK_HOME": home, "SPARK_DAEMON_MEMORY": "256m"}
-    started = []
-    try:
-        for name, *options in commands:
-            program = [f"{home}/bin/spark-class", f"org.apache.spark.deploy.{name}", *options]
-            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            started.append(subprocess.Popen(program, env=environment, **quiet))
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline:  # the worker asks again until the master is there
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
-        yield master
-    finally:
-        for process in reversed(started):
-            process.terminate()
-        for process in started:
-            process.wait(timeout=60)
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-def test_workers_of_a_real_cluster_with_a_bare_python_are_named_and_another_one_works(
-    tmp_path: Path, standalone: str
-) -> None:
-    venv.create(tmp_path / "bare", with_pip=False, symlinks=True)
-    bare = str(tmp_path / "bare" / "bin" / "python")
-    done = subprocess.run(
-        [sys.executable, "-c", ON_A_CLUSTER, str(tmp_path / "graph.omni"), standalone, bare, sys.executable],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    refused, loaded, rows = json.loads(done.stdout.splitlines()[-1])
-    for part in (f"workers of {standalone} run {bare}", "no module named omnigraph", "PYSPARK_PYTHON", sys.executable):
-        assert part in refused
-    assert (loaded, rows) == ("loaded", 1)
 
 
 class Cluster:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,11 +14,11 @@ from omnigraph.ledger.branches.branches import create_branch
 from omnigraph.ledger.store import GraphStore, create_store, open_store
 from omnigraph.write.load.load import load
 from omnigraph.write.mutate.mutate import mutate
+from tests.faults.harness import answers_of, wait_for
 from tests.write.graphs import SCHEMA, company, edge, fill, ids, person, rows
 
 pytestmark = pytest.mark.usefixtures("logged_soon")
 
-PROJECT = Path(__file__).resolve().parents[2]
 INSERT = "query q($s: String) { insert Person { slug: $s } }"
 COMPANY = "query q($n: String) { insert Company { name: $n } update Company set { size: 1 } where name = $n }"
 PERSON = "query q($s: String) { insert Person { slug: $s } update Person set { age: 1 } where slug = $s }"
@@ -50,25 +47,9 @@ def at_once(*work: Callable[[], object]) -> list[object]:
         return list(pool.map(one, work))
 
 
-def in_processes(graph: GraphStore, script: str, count: int) -> list[list[object]]:
-    """Run a script in processes of their own, each with its number; what each printed as JSON."""
-    program = f"import sys, json\nuri, number = sys.argv[1], int(sys.argv[2])\n{script}"
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, graph.uri, str(number)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=PROJECT,
-        )
-        for number in range(count)
-    ]
-    printed = []
-    for process in running:
-        out, err = process.communicate(timeout=240)
-        assert process.returncode == 0, err
-        printed.append(json.loads(out))
-    return printed
+def in_processes(graph: GraphStore, work: Callable[[str, int], object], count: int) -> list[object]:
+    """Run a function in processes of their own at the same time, each with its number; what each gave back."""
+    return answers_of(work, [(graph.uri, number) for number in range(count)])
 
 
 def commits(graph: GraphStore) -> int:
@@ -124,11 +105,7 @@ def test_an_updater_that_comes_second_waits_and_is_done_after_the_first(graph: G
 
     first = threading.Thread(target=slow)
     first.start()
-    reached = Path(f"{gate}.reached")
-    for _ in range(2000):
-        if reached.exists():
-            break
-        threading.Event().wait(0.005)
+    wait_for(Path(f"{gate}.reached"))
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(second)
         threading.Event().wait(0.3)
@@ -160,31 +137,28 @@ def test_a_counter_is_never_incremented_in_vain_by_threads(graph: GraphStore):
     assert commits(graph) == 201
 
 
+def increment_ten_times(uri: str, _: int) -> None:
+    with open_store(uri) as store:
+        increment(store, 10)
+
+
 @pytest.mark.slow
 def test_a_counter_is_never_incremented_in_vain_by_processes(graph: GraphStore):
     fill(graph, company("counter", size=0))
-    script = """
-from omnigraph.ledger.store import open_store
-from tests.write.test_concurrency import increment
-increment(open_store(uri), 10)
-print(json.dumps(0))
-"""
-    in_processes(graph, script, 4)
+    in_processes(graph, increment_ten_times, 4)
     assert rows(graph, "node:Company")[0]["size"] == 40
     assert commits(graph) == 41
 
 
+def insert_six(uri: str, number: int) -> None:
+    with open_store(uri) as store:
+        for step in range(6):
+            mutate(store, INSERT, params={"s": f"w{number}-{step}"})
+
+
 @pytest.mark.slow
 def test_insert_only_writers_in_processes_all_succeed(graph: GraphStore):
-    script = """
-from omnigraph.ledger.store import open_store
-from omnigraph.write.mutate.mutate import mutate
-store = open_store(uri)
-for step in range(6):
-    mutate(store, "query q($s: String) { insert Person { slug: $s } }", params={"s": f"w{number}-{step}"})
-print(json.dumps(0))
-"""
-    in_processes(graph, script, 3)
+    in_processes(graph, insert_six, 3)
     assert len(ids(graph, "node:Person")) == 18
     assert commits(graph) == 18
 
@@ -210,24 +184,23 @@ def test_no_write_skew_between_adding_edges_and_deleting_their_node(graph: Graph
         assert_no_dangling_edge(graph)
 
 
+def delete_or_link(uri: str, number: int) -> list[str]:
+    outcomes = []
+    body = 'insert Knows { from: $a, to: "hub" }' if number else "delete Person where slug = $a"
+    with open_store(uri) as store:
+        for n in range(12):
+            try:
+                mutate(store, f"query q($a: String) {{ {body} }}", params={"a": f"p{n}"})
+                outcomes.append("done")
+            except OmniGraphError as error:
+                outcomes.append(error.kind)
+    return outcomes
+
+
 @pytest.mark.slow
 def test_no_write_skew_between_processes(graph: GraphStore):
     fill(graph, *(person(f"p{n}") for n in range(12)), person("hub"))
-    script = """
-from omnigraph.errors import OmniGraphError
-from omnigraph.ledger.store import open_store
-from omnigraph.write.mutate.mutate import mutate
-store, outcomes = open_store(uri), []
-for n in range(12):
-    body = 'insert Knows { from: $a, to: "hub" }' if number else "delete Person where slug = $a"
-    try:
-        mutate(store, "query q($a: String) { " + body + " }", params={"a": f"p{n}"})
-        outcomes.append("done")
-    except OmniGraphError as error:
-        outcomes.append(error.kind)
-print(json.dumps(outcomes))
-"""
-    for outcomes in in_processes(graph, script, 2):
+    for outcomes in in_processes(graph, delete_or_link, 2):
         assert set(outcomes) <= {"done", "conflict", "validation_failed"}
     assert_no_dangling_edge(graph)
 

@@ -81,7 +81,7 @@ def test_the_requests_of_small_writes_on_an_object_store(s3_server: str, s3_uri:
             fill(store, person("p0"), person("p1"))
             mutate(store, INSERT, params={"s": "warm"})
             mutate(store, UPDATE, params={"a": 1})
-            for (query, params), most in zip(SMALL_WRITES, (32, 34, 31)):
+            for (query, params), most in zip(SMALL_WRITES, (27, 29, 26)):
                 store_of.reset()
                 mutate(store, query, params=params)
                 assert sum(store_of.requests.values()) <= most, (query, store_of.paths)

@@ -16,7 +16,7 @@ from omnigraph.graph import Graph
 from omnigraph.ledger.store import GraphStore, create_store
 from omnigraph.read.entities import entity
 from omnigraph.schema.compiler.compile import compile_schema
-from omnigraph.schema.given_ids import NoId, id_form
+from omnigraph.schema.ids.given_ids import NoId, id_form
 from omnigraph.write.load.load import load
 from omnigraph.write.mutate.mutate import mutate
 from tests.write.graphs import ids, rows

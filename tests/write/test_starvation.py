@@ -106,6 +106,28 @@ def rows_again(rows: Callable[[], object]) -> object:
     return Again()
 
 
+def test_a_large_merge_is_prepared_three_times_at_most(store: GraphStore):
+    """Whoever comes between two times finds the door closed at the third: the load holds the window by then."""
+    fill(store, person("big-1"))
+    came: list[bool] = []
+
+    def rows():
+        yield person("big-1", age=1)
+        # A write from inside waits for no turn, like one of another process.
+        with override(queue_wait_seconds=0.1, lease_wait_seconds=0.1):
+            try:
+                mutate(store, INSERT, params={"s": f"between-{len(came)}"})
+                came.append(True)
+            except og.errors.Busy:
+                came.append(False)
+        yield person("big-2", age=2)
+
+    with override(queued_load_bytes=0):
+        assert load(store, rows_again(rows), mode="merge").rows_loaded == 2
+    assert came == [True, True, False]
+    assert ids(store, "node:Person") == ["between-0", "between-1", "big-1", "big-2"]
+
+
 DELETE = "query q($s: String) { delete Person where slug = $s }"
 
 
@@ -184,7 +206,7 @@ def test_writers_do_not_wait_while_maintenance_works(tmp_path: Path, failpoint: 
             working.start()
             try:
                 wait_for(Path(f"{gate}.reached"))
-                with override(lease_wait_seconds=1.0, queue_wait_seconds=1.0):
+                with override(lease_wait_seconds=20.0, queue_wait_seconds=20.0):
                     graph.mutate(INSERT, s="meanwhile")
             finally:
                 gate.touch()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import sys
+from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import typer.exceptions
@@ -86,7 +88,7 @@ def main(argv: list[str]) -> int:
     """Run one command and return its exit code. With `--debug`, an error shows its traceback."""
     debug = "--debug" in argv
     argv = [word for word in argv if word != "--debug"]
-    command = typer.main.get_command(app)
+    command = _described(argv[0] if argv else None)
     moved = guidance(Path())
     if moved is not None:
         console(stderr=True).print(moved, style="yellow", markup=False, highlight=False, soft_wrap=True)
@@ -115,6 +117,18 @@ def main(argv: list[str]) -> int:
     if outcome == _CANCELLED:  # the framework has turned Ctrl-C into an exit code by itself
         console(stderr=True).print("cancelled", style="yellow")
     return outcome if isinstance(outcome, int) else 0
+
+
+@cache
+def _described(word: str | None) -> Any:
+    """The commands as the framework wants them described: the one that is called alone, where the first word names one.
+
+    To describe them all takes longer than many of them run.
+    """
+    called = copy.copy(app)
+    called.registered_commands = [command for command in app.registered_commands if command.name == word]
+    called.registered_groups = [group for group in app.registered_groups if group.name == word]
+    return typer.main.get_command(called if called.registered_commands or called.registered_groups else app)
 
 
 def _report(error: OmniGraphError, *, json: bool) -> None:

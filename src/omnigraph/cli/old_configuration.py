@@ -49,7 +49,7 @@ def guidance(folder: Path) -> str | None:
 def _content(path: Path) -> dict[str, Any]:
     """What the file says, as far as it can be read."""
     from omnigraph.errors import OmniGraphError
-    from omnigraph.policy.yaml_text import read_yaml
+    from omnigraph.yaml_text import read_yaml
 
     try:
         found = read_yaml(path, "configuration")

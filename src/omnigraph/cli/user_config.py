@@ -132,7 +132,7 @@ def read_user_config() -> UserConfig:
         return UserConfig()
     if not path.exists():
         return UserConfig()
-    from omnigraph.policy.yaml_text import read_yaml
+    from omnigraph.yaml_text import read_yaml
 
     content = read_yaml(path, "configuration") or {}
     if not isinstance(content, dict):

@@ -16,6 +16,8 @@ from omnigraph.errors import BadRequest
 from omnigraph.sources import gathered, named_in_errors, query_source
 
 if TYPE_CHECKING:
+    from io import BufferedReader
+
     from omnigraph.ledger.values import Snapshot
     from omnigraph.read.export import ExportSummary
     from omnigraph.read.result.result import Result
@@ -109,6 +111,18 @@ class RemoteReads(RemoteHeld):
         place = {**asked, "snapshot": state_name(at)}
         with self._transport.stream("GET", "/blob", params=place, headers=headers, beyond=True) as response:
             return response.read() if response.status_code != 416 else b""
+
+    def open_blob(
+        self, type: str, id: Any, property: str, *, at: Target = None, branch: str | None = None
+    ) -> BufferedReader:
+        """A blob as a file that can be read and sought in. It keeps what it was when it was opened."""
+        from omnigraph.client.remote_blob import RemoteBlob
+        from omnigraph.read.entity_blobs import opened
+
+        place = {"branch": branch or self._branch, "snapshot": state_name(at)}
+        commit = self._transport.get("/snapshot", **place)["graph_commit_id"]
+        asked = {"type": type, "id": str(id), "property": property, "snapshot": commit}
+        return opened(RemoteBlob.found(self._transport, asked))
 
     def export(
         self,

@@ -17,9 +17,9 @@ from omnigraph.cluster.state.cluster_store import ClusterStore
 from omnigraph.errors import BadRequest, NotFound, OmniGraphError
 from omnigraph.policy.bundle import parse_bundle
 from omnigraph.policy.decide_access import Policy
-from omnigraph.policy.yaml_text import parse_yaml
 from omnigraph.storage.uri import Root, parse_root
 from omnigraph.stored.registry import StoredText
+from omnigraph.yaml_text import parse_yaml
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,8 @@ declare("init.ref", "The ref object of main is written: the graph exists; the ma
 def init_graph(root: Root, schema_source: str, *, actor: str | None = None) -> None:
     """Make a graph at `root`. Refuses a path that holds one, or anything else."""
     catalog = compile_schema(schema_source)
+    if root.is_inside_a_file:
+        raise _no_directory(root)
     objects, tables = open_objects(root), TableStore(root)
     _refuse_graph(root, objects, tables)
     # Before the lease, which leaves its file: what is not ours is not touched at all.
@@ -72,16 +74,20 @@ def _make_directory(root: Root) -> None:
     try:
         os.makedirs(root.path, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        raise BadRequest(
-            f"{root.uri} cannot hold a graph: a graph is a directory, and there is a file at this path or above it. "
-            "Choose another path",
-            uri=root.uri,
-        ) from None
+        raise _no_directory(root) from None
     except OSError as error:
         raise StorageError(
             f"the directory {root.uri} cannot be made ({error.strerror}): choose another path, or check permissions",
             StorageKind.CONFIGURATION,
         ) from error
+
+
+def _no_directory(root: Root) -> BadRequest:
+    return BadRequest(
+        f"{root.uri} cannot hold a graph: a graph is a directory, and there is a file at this path or above it. "
+        "Choose another path",
+        uri=root.uri,
+    )
 
 
 def _refuse_graph(root: Root, objects: ObjectStore, tables: TableStore) -> None:

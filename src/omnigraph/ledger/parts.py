@@ -27,7 +27,7 @@ from omnigraph.ledger.manifest.manifest import Manifest
 from omnigraph.ledger.recovery.audit import RecoveryAudit
 from omnigraph.ledger.recovery.sidecars import Sidecars
 from omnigraph.ledger.schema_store import SchemaStore
-from omnigraph.ledger.values import BranchRef
+from omnigraph.ledger.values import MAIN, BranchRef
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.leases.leases import Leases, LeaseTimes
 from omnigraph.storage.objects.objects import open_objects
@@ -43,9 +43,10 @@ class GraphParts:
 
     `after_commit` is called with each intent that was committed through this store, and must return at once; `on_close`
     is called when it is closed. Rooms above hook their upkeep in there. `seen_versions` are the manifest versions that
-    branches (by incarnation) had when this handle last wrote to them; `writer_names` are names of leases of its
-    writes that are over. `embedding` is the provider of this graph, None for the one that the environment names;
-    `blob_bases` are places that its blobs may be read from, besides those that are allowed to all graphs.
+    branches (by incarnation) had when this handle last wrote to them, `lines` the lines of the manifest that they (by
+    name) had then; `writer_names` are names of leases of its writes that are over. `embedding` is the provider of this
+    graph, None for the one that the environment names; `blob_bases` are places that its blobs may be read from, besides
+    those that are allowed to all graphs.
     """
 
     def __init__(self, root: Root, *, read_only: bool) -> None:
@@ -72,6 +73,7 @@ class GraphParts:
         self.windows = CommitWindows(self.uri, self.leases)
         self.queue = WriteQueue(self.uri)
         self.seen_versions: dict[str, int] = {}
+        self.lines: dict[str, str | None] = {MAIN: None}
         self.writer_names: list[str] = []
         self.after_commit: list[Callable[[WriteIntent], None]] = []
         self.on_close: list[Callable[[], None]] = []

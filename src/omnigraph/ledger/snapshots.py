@@ -21,7 +21,7 @@ from omnigraph.ledger.manifest.manifest import ManifestState
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.values import MAIN, BranchRef, GraphCommit, Snapshot, TablePin
 from omnigraph.schema.catalog import Catalog, GraphType
-from omnigraph.schema.given_ids import NoId, id_form
+from omnigraph.schema.ids.given_ids import NoId, id_form
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.values import TableVersion
 from omnigraph.times import looks_like_time, moment_of, shown

@@ -123,6 +123,8 @@ def _stamp(store: GraphStore, *, known_to_exist: bool) -> int:
     Graphs from before the ref objects have a manifest of an older stamp. A manifest of today's without the ref object
     of `main` is what an `init` left that died, or is still at work: no graph.
     """
+    if not known_to_exist and store.root.is_inside_a_file:
+        raise _no_graph(store)
     try:
         schema = store.tables.schema(store.tables.head(MANIFEST))
     except TableNotFound:

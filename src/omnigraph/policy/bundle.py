@@ -10,7 +10,7 @@ from typing import Any
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest
 from omnigraph.policy.actions import OF_THE_SERVER, ON_A_BRANCH, TO_A_BRANCH, Action, Scope
-from omnigraph.policy.yaml_text import read_yaml
+from omnigraph.yaml_text import read_yaml
 
 VERSION = 1
 

@@ -9,7 +9,7 @@ from typing import Any
 from omnigraph.errors import BadRequest
 from omnigraph.policy.actions import ON_A_BRANCH, TO_A_BRANCH, Action
 from omnigraph.policy.decide_access import Decision, Policy
-from omnigraph.policy.yaml_text import read_yaml
+from omnigraph.yaml_text import read_yaml
 
 _KEYS = {"id", "actor", "action", "branch", "target_branch", "expect"}
 

@@ -95,7 +95,7 @@ def is_nullable(expr: ir.Expr) -> bool:
         case ir.IsNull() | ir.Now():
             return False
         case ir.Aggregate(function):
-            return function not in {ir.AggregateFunction.COUNT, ir.AggregateFunction.COLLECT}
+            return function is not ir.AggregateFunction.COUNT
         case ir.Nearest() | ir.Bm25() | ir.Rrf() | ir.TextMatch() | ir.Index():
             return True
         case _:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from omnigraph.choices import Target
 from omnigraph.diagnostics import did_you_mean
@@ -20,6 +20,21 @@ if TYPE_CHECKING:
 
 BUFFER = 1 << 20
 """Bytes that an opened blob reads ahead: on an object store each read is a request."""
+
+
+class Blob(Protocol):
+    """A blob that can be read in parts, wherever it lies. `name` is what errors call it."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes from `start` up to `end`, which lie within it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +78,7 @@ def find_blob(
     return FoundBlob(store.tables, table, row_id, declared.column, size, name)
 
 
-def read_range(blob: FoundBlob, start: int = 0, end: int | None = None) -> bytes:
+def read_range(blob: Blob, start: int = 0, end: int | None = None) -> bytes:
     """The bytes from `start` up to `end`; what lies beyond the end of the blob is not there."""
     if start < 0 or (end is not None and end < start):
         raise BadRequest(
@@ -73,7 +88,7 @@ def read_range(blob: FoundBlob, start: int = 0, end: int | None = None) -> bytes
     return blob.read(start, stop) if start < stop else b""
 
 
-def opened(blob: FoundBlob) -> io.BufferedReader:
+def opened(blob: Blob) -> io.BufferedReader:
     """The blob as a file."""
     return io.BufferedReader(BlobFile(blob), BUFFER)
 
@@ -81,7 +96,7 @@ def opened(blob: FoundBlob) -> io.BufferedReader:
 class BlobFile(io.RawIOBase):
     """A blob as an unbuffered file."""
 
-    def __init__(self, blob: FoundBlob) -> None:
+    def __init__(self, blob: Blob) -> None:
         self._blob = blob
         self._position = 0
 

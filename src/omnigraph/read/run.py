@@ -17,7 +17,7 @@ from omnigraph.query.bind import bind_parameters
 from omnigraph.read.operators.execute import execute
 from omnigraph.read.operators.project import project
 from omnigraph.read.plan.choice import Choices, TraversalMode, choose
-from omnigraph.read.plan.needs import carried_columns
+from omnigraph.read.plan.needs import carried_columns, shown_properties
 from omnigraph.read.plan.planner import plan_query
 from omnigraph.read.plan.statistics import Statistics, text_matches
 from omnigraph.read.plan.steps import Plan
@@ -31,6 +31,7 @@ from omnigraph.read.tables.arrow_types import result_schema
 from omnigraph.read.tables.caches import ReadCaches, caches_of
 from omnigraph.read.tables.reader import TableReader
 from omnigraph.schema.catalog import Catalog
+from omnigraph.schema.types import ListType
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -118,6 +119,9 @@ def run_on(
     started = time.perf_counter()
     plan, choices = _planned(reader, catalog, caches, compiled, parameters)
     profile.planning_seconds = time.perf_counter() - started
+    _, carried, shown = caches.carried.get(
+        id(plan), lambda: (plan, carried_columns(plan, catalog), shown_properties(plan, catalog))
+    )
     run = Run(
         reader=reader,
         catalog=catalog,
@@ -131,7 +135,8 @@ def run_on(
         text_truth=table_truth,
         in_memory=choices.in_memory,
         csr_edges=choices.csr_edges,
-        carried=carried_columns(plan, catalog),
+        carried=carried,
+        shown=shown,
         provider=provider,
     )
     for edge, choice in choices.edges.items():
@@ -174,7 +179,8 @@ def _planned(
 ) -> tuple[Plan, Choices]:
     """The plan, from the cache when the query and the tables are the same; the choices are made for each run.
 
-    Where text predicates stand beside other variables, how rare their words are is part of the plan.
+    Where text predicates stand beside other variables, how rare their words are is part of the plan, and so is the
+    order of magnitude of how many values each list among the parameters has.
     """
     states = tuple(reader.state(table_key) for table_key in compiled.reads)
     # A compiled query is known by identity; what is kept holds on to it, so the identity stays its own.
@@ -185,8 +191,10 @@ def _planned(
     def matching(table_key: str, match: ir.TextMatch) -> float | None:
         return covered_matches(reader, caches, catalog, table_key, match, texts.get(match))
 
-    key = (id(compiled), states, tuple(texts.values()))
-    plan: Plan = caches.plans.get(key, lambda: plan_query(compiled, Statistics(catalog, reader, matching)))
+    lists = (each.name for each in compiled.parameters if isinstance(each.type, ListType))
+    lengths = {name: 1 << len(parameters[name]).bit_length() for name in lists if parameters.get(name) is not None}
+    key = (id(compiled), states, tuple(texts.values()), tuple(lengths.items()))
+    plan: Plan = caches.plans.get(key, lambda: plan_query(compiled, Statistics(catalog, reader, matching, lengths)))
     return plan, choose(plan, reader, catalog, caches)
 
 

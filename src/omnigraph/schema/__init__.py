@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from omnigraph.schema.codes import MIGRATION_CODES, SCHEMA_CODES
     from omnigraph.schema.compiler.compile import CheckedSchema, check_schema, compile_schema
     from omnigraph.schema.diagram import schema_diagram
-    from omnigraph.schema.identity import canonical_scalar, edge_id, node_id
+    from omnigraph.schema.ids.identity import canonical_scalar, edge_id, node_id
     from omnigraph.schema.migration.migrate import DataFacts, MigrationPlan, plan, plan_from_json, plan_sources
     from omnigraph.schema.patterns import anchored_pattern, portable_pattern
     from omnigraph.schema.syntax.format import format_schema

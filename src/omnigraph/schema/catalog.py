@@ -96,8 +96,31 @@ class Cardinality:
     max: int | None = None
 
 
+class _OneTable:
+    """What a type of nodes and one of edges have alike: a table of properties."""
+
+    name: str
+    kind: str
+    properties: tuple[Property, ...]
+
+    @cached_property
+    def by_name(self) -> dict[str, Property]:
+        """Properties by name (without the ends of an edge)."""
+        return {p.name: p for p in self.properties}
+
+    @cached_property
+    def by_column(self) -> dict[str, Property]:
+        """Properties by the column that holds them (without the ends of an edge)."""
+        return {p.column: p for p in self.properties}
+
+    @property
+    def table_key(self) -> str:
+        """`node:<Type>` or `edge:<Type>`."""
+        return f"{self.kind}:{self.name}"
+
+
 @dataclass(frozen=True)
-class NodeType:
+class NodeType(_OneTable):
     """A node type. `key` and each of `uniques` hold columns; `key` is in property-id order: renames keep it."""
 
     name: str
@@ -114,24 +137,9 @@ class NodeType:
 
     kind: Literal["node"] = "node"
 
-    @cached_property
-    def by_name(self) -> dict[str, Property]:
-        """Properties by name."""
-        return {p.name: p for p in self.properties}
-
-    @cached_property
-    def by_column(self) -> dict[str, Property]:
-        """Properties by the column that holds them."""
-        return {p.column: p for p in self.properties}
-
-    @property
-    def table_key(self) -> str:
-        """`node:<Type>`."""
-        return f"node:{self.name}"
-
 
 @dataclass(frozen=True)
-class EdgeType:
+class EdgeType(_OneTable):
     """An edge type. `key` and each of `uniques` hold columns, also `src` and `dst`; in `key` those come first."""
 
     name: str
@@ -146,21 +154,6 @@ class EdgeType:
     iso_dates: bool = True
 
     kind: Literal["edge"] = "edge"
-
-    @cached_property
-    def by_name(self) -> dict[str, Property]:
-        """Properties by name (without the ends)."""
-        return {p.name: p for p in self.properties}
-
-    @cached_property
-    def by_column(self) -> dict[str, Property]:
-        """Properties by the column that holds them (without the ends)."""
-        return {p.column: p for p in self.properties}
-
-    @property
-    def table_key(self) -> str:
-        """`edge:<Type>`."""
-        return f"edge:{self.name}"
 
 
 GraphType = NodeType | EdgeType

@@ -22,6 +22,7 @@ from omnigraph.errors import BadRequest, OmniGraphError
 from omnigraph.server.admission import Admission
 from omnigraph.server.agents.endpoint import AgentEndpoint, agent_route
 from omnigraph.server.bearer_tokens import BearerTokens, read_tokens
+from omnigraph.server.direct_routes import DirectRoutes
 from omnigraph.server.error_bodies import error_response
 from omnigraph.server.gate import Gate
 from omnigraph.server.generation import Generation
@@ -94,7 +95,7 @@ def create_app(settings: ServerSettings, tokens: BearerTokens, generation: Gener
     app = bare_app(lifespan)
     app.state.omnigraph = state
     app.router.routes.append(agent_route(endpoint))
-    gate = Gate(app, settings, tokens, metrics, graphs)
+    gate = Gate(DirectRoutes(app, state), settings, tokens, metrics, graphs)
     gate.state = state  # type: ignore[attr-defined]
     return gate
 

@@ -98,6 +98,8 @@ def _invalid(error: RequestValidationError) -> BadRequest:
     """What is wrong with a request, by the place of each problem."""
     found = []
     for problem in error.errors()[:10]:
+        if problem["loc"] == ("body",) and isinstance(problem.get("input"), bytes):
+            return BadRequest("the body is taken as JSON only where it says so: send `Content-Type: application/json`")
         place = ".".join(str(part) for part in problem["loc"] if part != "body") or "the body"
         cause = problem.get("ctx", {}).get("error")
         found.append(f"{place}: {problem['msg']}{f' ({cause})' if cause else ''}")

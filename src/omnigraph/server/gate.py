@@ -20,7 +20,6 @@ from omnigraph.errors import BadRequest, ResourceLimit, Unauthorized
 from omnigraph.server.bearer_tokens import BearerTokens
 from omnigraph.server.error_bodies import error_response
 from omnigraph.server.metrics import Metrics
-from omnigraph.server.older_names import successor_headers
 from omnigraph.server.served import ServedGraphs
 from omnigraph.server.server_settings import ServerSettings
 from omnigraph.server.tracing import is_configured, request_span
@@ -30,6 +29,8 @@ _access = logging.getLogger("omnigraph.server.access")
 FOR_EVERYBODY = frozenset({"/healthz", "/readyz", "/openapi.json"})
 OF_THE_SERVER = FOR_EVERYBODY | {"/metrics", "/reload", "/graphs"}
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_SUCCESSORS = {"read": "query", "change": "mutate", "ingest": "load"}
+_OLDER_PATH = re.compile(r"(/graphs/[A-Za-z0-9_.-]+)/(read|change|ingest)")
 
 
 class Gate:
@@ -90,7 +91,9 @@ class Gate:
         scheme, _, token = (header or "").partition(" ")
         actor = self._tokens.actor(token.strip()) if scheme.lower() == "bearer" else None
         if actor is None:
-            raise Unauthorized("a valid bearer token is needed: send `Authorization: Bearer …`")
+            raise Unauthorized(
+                "a valid bearer token is needed: send `Authorization: Bearer …`, or keep one with `omnigraph login`"
+            )
         return actor
 
     def _most(self, path: str) -> int | None:
@@ -139,7 +142,7 @@ class _Passage:
         """Pass a part of the response on."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            own = [(b"x-request-id", self.request_id.encode()), *successor_headers(self._scope["path"])]
+            own = [(b"x-request-id", self.request_id.encode()), *_successor_headers(self._scope["path"])]
             headers = [*message.get("headers", ()), *own]
             message = {**message, "headers": headers}
         elif message["type"] == "http.response.body":
@@ -167,7 +170,8 @@ class _Body:
         if self._whole:
             return await self._receive()
         try:
-            message = await asyncio.wait_for(self._receive(), self._seconds)
+            async with asyncio.timeout(self._seconds):
+                message = await self._receive()
         except TimeoutError:
             raise BadRequest(f"the body did not go on for {self._seconds:g} s; nothing was done") from None
         if message["type"] == "http.request":
@@ -209,3 +213,12 @@ class JsonLines(logging.Formatter):
 
 def _request_id(given: str) -> str:
     return given if _REQUEST_ID.fullmatch(given) else str(ULID())
+
+
+def _successor_headers(path: str) -> list[tuple[bytes, bytes]]:
+    """What the response of a path that older clients call says of the one that took its place, also when it refuses."""
+    found = _OLDER_PATH.fullmatch(path)
+    if found is None:
+        return []
+    successor = f'<{found[1]}/{_SUCCESSORS[found[2]]}>; rel="successor-version"'
+    return [(b"deprecation", b"true"), (b"link", successor.encode())]

@@ -6,6 +6,7 @@ import argparse
 import logging
 import os
 import signal
+import socket
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -23,6 +24,10 @@ _logger = logging.getLogger("omnigraph.server")
 KEEP_ALIVE_SECONDS = 75
 """How long a connection may be idle. Longer than clients and proxies keep one: whoever closes it first should be them,
 since a server that does may do so while the next request is on its way."""
+
+
+BACKLOG = 2048
+"""So many connections may wait to be taken: as many as the server below asks for."""
 
 
 def run() -> None:
@@ -106,35 +111,35 @@ def _cluster(given: argparse.Namespace, uri: str | None, environment: Any) -> st
 
 def serve(settings: ServerSettings) -> int:
     """Listen and serve, here or in workers."""
-    import uvicorn
-
-    from omnigraph.server.app import SETTINGS_VARIABLE, create_app
     from omnigraph.server.offers import read_offers
     from omnigraph.server.served import refuse_contradictions
 
     # A client says which URI a blob is read from; this machine's files and credentials are none of its business.
     os.environ.setdefault("OMNIGRAPH_BLOB_URIS", "data")
     refuse_contradictions(settings, read_tokens(), read_offers(settings) if settings.cluster else None)
-    options: dict[str, Any] = {
-        "host": settings.host,
-        "port": settings.port,
-        "log_config": log_config(),
-        "access_log": False,
-        "server_header": False,
-        "timeout_keep_alive": KEEP_ALIVE_SECONDS,
-        "timeout_graceful_shutdown": int(settings.drain_seconds) or 1,
-    }
-    if settings.workers == 1:
-        app: Any = create_app(settings, read_tokens())
-        app.state.graphs.open()
-        config = uvicorn.Config(app, **options)
-        config.configure_logging()
-        socket = config.bind_socket()
-        _announce(socket)
-        server = uvicorn.Server(config)
-        _reload_on_hangup(app)
-        server.run(sockets=[socket])
-        return 0 if server.started else 1
+    with listen(settings.host, settings.port) as listener:
+        return _serve_here(settings, listener) if settings.workers == 1 else _serve_in_workers(settings, listener)
+
+
+def _serve_here(settings: ServerSettings, listener: socket.socket) -> int:
+    import uvicorn
+
+    from omnigraph.server.app import create_app
+
+    app: Any = create_app(settings, read_tokens())
+    app.state.graphs.open()
+    server = uvicorn.Server(uvicorn.Config(app, **_options(settings)))
+    _announce(listener)
+    _reload_on_hangup(app)
+    server.run(sockets=[listener])
+    return 0 if server.started else 1
+
+
+def _serve_in_workers(settings: ServerSettings, listener: socket.socket) -> int:
+    import uvicorn
+
+    from omnigraph.server.app import SETTINGS_VARIABLE
+
     os.environ[SETTINGS_VARIABLE] = settings.to_json()
     with tempfile.TemporaryDirectory(prefix="omnigraph-workers-") as folder:
         generation = Generation.create(Path(folder) / "generation")
@@ -145,15 +150,24 @@ def serve(settings: ServerSettings) -> int:
             factory=True,
             workers=settings.workers,
             timeout_worker_healthcheck=15,
-            **options,
+            **_options(settings),
         )
-        socket = config.bind_socket()
-        _announce(socket)
-        _workers(config, socket, generation).run()
+        _announce(listener)
+        _workers(config, listener, generation).run()
     return 0
 
 
-def _workers(config: Any, socket: Any, generation: Generation) -> Any:
+def _options(settings: ServerSettings) -> dict[str, Any]:
+    return {
+        "log_config": log_config(),
+        "access_log": False,
+        "server_header": False,
+        "timeout_keep_alive": KEEP_ALIVE_SECONDS,
+        "timeout_graceful_shutdown": int(settings.drain_seconds) or 1,
+    }
+
+
+def _workers(config: Any, listener: socket.socket, generation: Generation) -> Any:
     """The process above the workers. A hangup makes them read again what they serve; none of them is replaced."""
     from uvicorn.supervisors import Multiprocess
 
@@ -161,7 +175,7 @@ def _workers(config: Any, socket: Any, generation: Generation) -> Any:
         def handle_hup(self) -> None:
             generation.raise_it()
 
-    return Workers(config, sockets=[socket])
+    return Workers(config, sockets=[listener])
 
 
 def log_config() -> dict[str, Any]:
@@ -178,9 +192,32 @@ def log_config() -> dict[str, Any]:
     }
 
 
-def _announce(socket: Any) -> None:
-    host, port = socket.getsockname()[:2]
-    sys.stdout.write(f"OMNIGRAPH_LISTEN_ADDR={f'[{host}]' if ':' in host else host}:{port}\n")
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that takes connections which send what they have at once.
+
+    Head and body of a response are two writes. Where the system holds the second back until the first is acknowledged,
+    and the client holds back its acknowledgement, every answer comes 40 ms late.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise BadRequest(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+    listener.set_inheritable(True)
+    return listener
+
+
+def _announce(listener: socket.socket) -> None:
+    """Say where the server is. From here on requests wait until a worker takes them, and none is turned away."""
+    listener.listen(BACKLOG)
+    host, port = listener.getsockname()[:2]
+    place = f"{f'[{host}]' if ':' in host else host}:{port}"
+    _logger.info("listening on %s", place)
+    sys.stdout.write(f"OMNIGRAPH_LISTEN_ADDR={place}\n")
     sys.stdout.flush()
 
 

@@ -6,9 +6,10 @@ Reads and writes have threads of their own: writers that wait for their turn mus
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from contextlib import asynccontextmanager
+from typing import IO, Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
@@ -19,6 +20,7 @@ from omnigraph.server.admission import Ticket
 
 T = TypeVar("T")
 
+_WRITTEN_AT_ONCE = 1 << 20
 SOON = 0.05
 """Seconds before somebody looks whether the client is still there; most calls are done by then."""
 
@@ -51,6 +53,36 @@ class Threads:
     async def write(self, work: Callable[[], T]) -> T:
         """Run a write. Once it has begun it comes to its end, whether or not anybody waits for it."""
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._writers, work))
+
+    @asynccontextmanager
+    async def kept(self, file: IO[bytes]) -> AsyncIterator[Callable[[bytes], Awaitable[None]]]:
+        """A call that writes pieces to a file, a megabyte at a time, while the next ones come in."""
+        held: list[bytes] = []
+        size = 0
+        writing: asyncio.Future[int] | None = None
+
+        async def written() -> None:
+            if writing is not None:
+                await asyncio.shield(writing)
+
+        async def keep(piece: bytes) -> None:
+            nonlocal held, size, writing
+            held.append(piece)
+            size += len(piece)
+            if size >= _WRITTEN_AT_ONCE:
+                await written()
+                writing = self._written(file, held)
+                held, size = [], 0
+
+        try:
+            yield keep
+            await written()
+            writing = self._written(file, held)
+        finally:
+            await written()  # nobody may close the file before
+
+    def _written(self, file: IO[bytes], pieces: list[bytes]) -> asyncio.Future[int]:
+        return asyncio.get_running_loop().run_in_executor(self._writers, lambda: file.write(b"".join(pieces)))
 
     async def pull(self, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
         """The pieces of an iterator that blocks, each made when the one before it has been taken."""

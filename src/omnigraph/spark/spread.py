@@ -86,9 +86,9 @@ def with_details(task: Callable[..., Answer]) -> Callable[..., Answer]:
     """A task whose mistakes reach the driver with their details: Spark keeps only the message of an error."""
 
     @functools.wraps(task)
-    def run(*given: Any) -> Answer:
+    def run(*given: Any, **named: Any) -> Answer:
         try:
-            return task(*given)
+            return task(*given, **named)
         except OmniGraphError as error:
             if type(error).__name__ in _MISTAKES and error.details:
                 raise type(error)(error.message + _DETAILS + json.dumps(error.details)) from None

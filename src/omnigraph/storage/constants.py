@@ -48,5 +48,12 @@ SCAN_SHARE: Final = 0.04
 """Above this share of a table's rows, one scan beats that many index look-ups (measured: 100 000 of 200 000 ids by
 index 820 ms, by scan 40 ms; 10 000 of 200 000 about the same)."""
 
+LOOKUP_SCAN_SHARE: Final = 0.0002
+"""The same for other columns than the id (`src` and `dst` above all): a value has several rows, and each of them lies
+somewhere else."""
+
+FEW_LOOKUPS: Final = 200
+"""So few values of such a column are always looked up."""
+
 ROWS_PER_FILE: Final = 1024 * 1024
 """The largest number of rows in one data file."""

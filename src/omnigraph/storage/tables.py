@@ -19,6 +19,7 @@ from omnigraph.storage import index_search
 from omnigraph.storage.clearing import abandoning
 from omnigraph.storage.constants import HANDLE_CACHE_SIZE, ID_COLUMN
 from omnigraph.storage.handles import creating, forks, table_history
+from omnigraph.storage.handles.fragment_ids import Place
 from omnigraph.storage.handles.handles import Handles, Hook
 from omnigraph.storage.index_search import Coverage, TextQuestion, VectorQuestion
 from omnigraph.storage.layout import compaction, index_damage, indexes
@@ -118,6 +119,14 @@ class TableStore:
     def take_ids(self, table: TableVersion, ids: Ids, columns: Sequence[str] | None = None, **options: Any) -> pa.Table:
         """Rows by id, in no particular order; see `reading.take_ids`."""
         return reading.take_ids(self.handles, table, ids, columns, **options)
+
+    def place_of_id(self, table: TableVersion, wanted: str) -> Place | None:
+        """Where the row with this id can be; see `Place`."""
+        return reading.place_of_id(self.handles, table, wanted)
+
+    def knows_ids(self, table: TableVersion) -> bool:
+        """Whether look-ups by id go to the one fragment that has it, without an index."""
+        return reading.knows_ids(self.handles, table)
 
     def take_rows(
         self, table: TableVersion, row_ids: Sequence[int] | pa.Array, columns: Sequence[str] | None = None
@@ -249,6 +258,12 @@ class TableStore:
     ) -> StagedWrite | None:
         """Build what is missing of an index; None when nothing is, or too few vectors are there."""
         return indexes.stage_index(self.handles, table, column, kind, settings)
+
+    def stage_indexes(
+        self, table: TableVersion, wanted: Sequence[tuple[str, IndexKind, SearchSettings | None]]
+    ) -> StagedWrite | None:
+        """The same for several indexes, in one commit."""
+        return indexes.stage_indexes(self.handles, table, wanted)
 
     def plan_index(
         self,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from urllib.parse import quote, unquote
 
 from omnigraph.errors import BadRequest
@@ -57,6 +58,15 @@ class Root:
     def is_local(self) -> bool:
         """Whether the graph is on a local disk, where the operating system's locks hold."""
         return self.scheme is Scheme.LOCAL
+
+    @property
+    def is_inside_a_file(self) -> bool:
+        """Whether there is a file at this path or above it, so that nothing can be here.
+
+        Lance takes such a path for a store that does not answer, and goes on asking it for seconds.
+        """
+        place = Path(self.path)
+        return self.is_local and any(above.is_file() for above in (place, *place.parents))
 
     @property
     def bucket(self) -> str:

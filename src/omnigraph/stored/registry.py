@@ -125,7 +125,7 @@ def read_texts(declared: Declared) -> list[StoredText]:
 
 
 def _from_yaml(path: Path) -> list[StoredText]:
-    from omnigraph.policy.yaml_text import read_yaml
+    from omnigraph.yaml_text import read_yaml
 
     content = read_yaml(path, "query list")
     if isinstance(content, dict):

@@ -20,7 +20,7 @@ from omnigraph.query import ir
 from omnigraph.query.evaluate import evaluate, matching_rows
 from omnigraph.query.typing import BOOL
 from omnigraph.schema.catalog import EdgeType, GraphType, NodeType, column_title, property_column
-from omnigraph.schema.given_ids import IdForm, NoId, own_forms
+from omnigraph.schema.ids.given_ids import IdForm, NoId, own_forms
 from omnigraph.write.bindings import Bindings, with_values
 from omnigraph.write.decode.records import decode_plain_rows
 from omnigraph.write.mutate.blob_uris import read_blob_uri

@@ -13,7 +13,6 @@ import omnigraph as og
 from omnigraph.cluster import operations
 from omnigraph.cluster.folder.read_folder import read_folder
 from omnigraph.cluster.state.cluster_store import ClusterStore
-from omnigraph.config import override
 from omnigraph.errors import NotFound
 from tests.cluster.deployments import change, load_people, write
 from tests.cluster.operators import apply
@@ -74,23 +73,26 @@ def test_the_next_apply_settles_it(
     assert list((folder / "__cluster/recoveries").iterdir()) == []
 
 
+@pytest.fixture(scope="module")
+def killed_on_s3(s3_uri: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], Path]:
+    """All of them die one after the other, so that their leases, which are short, run out together."""
+    left = {}
+    for at, hit, _ in ON_S3:
+        left[at, hit] = folder = prepare(write(tmp_path_factory.mktemp("on-s3"), s3_uri()))
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("OMNIGRAPH_LEASE_SECONDS", "3")
+            environment.setenv("OMNIGRAPH_LEASE_RENEWAL_SECONDS", "300ms")
+            run_killed(apply, str(folder), at=at, hit=hit)
+    return left
+
+
 @pytest.mark.s3
 @pytest.mark.parametrize(("at", "hit", "recovered"), ON_S3)
 def test_the_next_apply_settles_it_on_s3(
-    s3_uri: Callable[[], str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    at: str,
-    hit: int,
-    recovered: tuple[str, str] | None,
+    killed_on_s3: dict[tuple[str, int], Path], at: str, hit: int, recovered: tuple[str, str] | None
 ) -> None:
     """A lock of the dead runs out there by itself, and a deleted graph leaves no object behind, listed or not."""
-    monkeypatch.setenv("OMNIGRAPH_LEASE_SECONDS", "3")
-    monkeypatch.setenv("OMNIGRAPH_LEASE_RENEWAL_SECONDS", "300ms")
-    with override(lease_seconds=3.0, lease_renewal_seconds=0.3):
-        folder = prepare(write(tmp_path, s3_uri()))
-        run_killed(apply, str(folder), at=at, hit=hit)
-        settled(folder, recovered)
+    settled(killed_on_s3[at, hit], recovered)
 
 
 def settled(folder: Path, recovered: tuple[str, str] | None) -> None:

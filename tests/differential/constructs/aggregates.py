@@ -74,12 +74,12 @@ def _(node: Aggregate, ctx: Context) -> str:
 
 
 def collected(node: Aggregate, value: str, ctx: Context) -> str:
-    """The values in the order of the rows; of equal ones, when only different ones count, the first."""
+    """The values in the order of the rows, of equal ones the first when only different ones count; null of no rows."""
     order = f" ORDER BY {', '.join(f'{each} NULLS FIRST' for each in ctx.row_order)}" if ctx.row_order else ""
     listed = f"list({value}{order}) FILTER ({value} IS NOT NULL)"
     if node.distinct:
         listed = f"list_filter({listed}, lambda each_value, place: list_position({listed}, each_value) = place)"
-    return f"coalesce({listed}, [])"
+    return f"CASE WHEN count(*) = 0 THEN NULL ELSE coalesce({listed}, []) END"
 
 
 @duck("exact_sum", ["DOUBLE[]"], "DOUBLE")

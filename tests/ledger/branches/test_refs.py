@@ -73,7 +73,7 @@ def test_a_deletion_that_was_paused_spares_what_was_made_since(refs, tmp_path):
         refs._objects.delete(branch_path("b"))
         assert refs.create(ref("b", "new"))
         gate.touch()
-        paused.join(30)
+        paused.join(90)
     assert outcome == [False]
     assert refs.get("b").incarnation == "new"
 

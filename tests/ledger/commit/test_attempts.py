@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph.config import override
 from omnigraph.errors import BadRequest, Busy, NotFound, PreconditionFailed, TableMoved
-from omnigraph.ledger.branches.branches import create_branch
+from omnigraph.ledger.branches.branches import create_branch, delete_branch
 from omnigraph.ledger.branches.schema_lock import hold_schema_lock
 from omnigraph.ledger.commit import attempts
 from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
@@ -385,3 +385,21 @@ def _in_threads(work: object, count: int) -> None:
     for thread in threads:
         thread.join(120)
         assert not thread.is_alive()
+
+
+def test_a_branch_that_another_process_made_anew_is_written_as_it_is_now(store: GraphStore) -> None:
+    """What is known of a branch from the write before is asked for at once with the branch, and only believed if it is
+    still the same one."""
+    put_people(store, {"ada": 1}, "main")
+    create_branch(store, "review")
+    put_people(store, {"bob": 2}, "review")
+    with open_store(store.uri) as other:
+        delete_branch(other, "review")
+        put_people(other, {"eve": 3}, "main")
+        create_branch(other, "review")
+    put_people(store, {"cid": 4}, "review")
+    assert people(store, "review") == {**people(store), "cid": 4}
+    assert people(store)["eve"] == 3
+    delete_branch(store, "review")
+    with pytest.raises(NotFound, match="review"):
+        put_people(store, {"dan": 5}, "review")

@@ -277,7 +277,7 @@ class TestFailingWriterThatLives:
             assert stored is not None
             store.sidecars.take_over(stored, SidecarOwner.here("somebody else"))
             gate.touch()
-            writer.join(30)
+            writer.join(90)
         assert isinstance(failures[0], LeaseLost)
         assert observe(store) == before
         assert check_invariants(store.uri, before, None) == "before"

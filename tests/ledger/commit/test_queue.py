@@ -24,7 +24,7 @@ def queue(request: pytest.FixtureRequest) -> WriteQueue:
 
 
 def waiting_for(queue: WriteQueue, count: int) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while queue.waiting("main") < count:
         assert time.monotonic() < deadline
         time.sleep(0.001)

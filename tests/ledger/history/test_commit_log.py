@@ -259,7 +259,7 @@ def test_ten_thousand_commits_are_under_20_mb_and_read_in_under_100_ms(local_pat
         entry = made_up(number, parent, pins)
         entries.append(LogEntry(entry.commit, pins, before))
         parent = entry.commit.graph_commit_id
-        if len(entries) >= (8 if number < 9_000 else 1):
+        if len(entries) >= (100 if number < 9_000 else 1):
             store.commits.append(entries)
             entries = []
     size = sum(entry.size for entry in store.objects.list(LOG))

@@ -110,6 +110,11 @@ CASES = {
         "match { $p: Person  $p memberOf $t } return { $t.title, collect($p.name) as names, median($p.age) as m }",
         [("t", ["a", "b"], 1.5), ("u", ["c"], 3.0)],
     ),
+    "collect over no rows": ("match { $p: Person  $p.age > 1000 } return { collect($p.name) as names }", [None]),
+    "collect over rows without a value": (
+        'match { $p: Person { name: "d" }  optional { $p knows $q } } return { collect($q.age) as ages }',
+        [[]],
+    ),
     "an integer against a fraction": ("match { $p: Person  $p.age > 1.5 } return { $p.name }", ["b", "c"]),
 }
 

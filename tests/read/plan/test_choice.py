@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from omnigraph.query.lower.compile import compile_query
 from omnigraph.read.plan.choice import LOOKUP, Choices, choose
 from omnigraph.read.plan.planner import plan_query
 from omnigraph.read.plan.statistics import Statistics
 from omnigraph.read.plan.steps import EitherStep, ExpandStep, InnerStep, Plan, every_step_of
+from omnigraph.read.run import run_on
 from omnigraph.read.tables.caches import ReadCaches
 from omnigraph.read.tables.reader import ArrowTables
 from tests.read.asking import graph
@@ -22,9 +25,9 @@ def people(degree: int) -> Database:
     return graph(NAMES, pairs)
 
 
-def planned(reader: ArrowTables, clauses: str) -> Plan:
-    compiled = compile_query(f"query q() {{ match {{ {clauses} }} return {{ $p.name }} }}", CATALOG)
-    return plan_query(compiled, Statistics(CATALOG, reader))
+def planned(reader: ArrowTables, clauses: str, parameters: str = "", **lengths: int) -> Plan:
+    compiled = compile_query(f"query q({parameters}) {{ match {{ {clauses} }} return {{ $p.name }} }}", CATALOG)
+    return plan_query(compiled, Statistics(CATALOG, reader, lengths=lengths))
 
 
 def test_a_walk_is_expected_to_reach_more_with_each_hop() -> None:
@@ -37,6 +40,26 @@ def test_a_walk_is_expected_to_reach_more_with_each_hop() -> None:
 
     assert [reached(hops) for hops in ("", "{1,2}", "{2,2}", "{1,3}")] == [3.0, 12.0, 9.0, 39.0]
     assert reached("{1,9}") == 100.0, "not more than there are"
+
+
+def test_a_list_among_the_parameters_is_expected_to_give_as_many_rows_as_it_has_values() -> None:
+    reader = ArrowTables(arrow_tables(people(3)))
+
+    def rows(**lengths: int) -> float:
+        (step, *_) = every_step_of(planned(reader, "$p: Person  $p.name in $names", "$names: [String]", **lengths))
+        return step.rows
+
+    assert rows() == pytest.approx(10)
+    assert [rows(names=length) for length in (2, 64, 1024)] == pytest.approx([2, 64, 100])
+
+
+def test_a_query_is_planned_anew_when_its_lists_are_of_another_magnitude() -> None:
+    clauses = "match { $p: Person  $p.name in $names  $p knows $q } return { count($q) as n }"
+    reader, caches = ArrowTables(arrow_tables(people(3))), ReadCaches()
+    compiled = compile_query(f"query q($names: [String]) {{ {clauses} }}", CATALOG)
+    for count, plans in ((2, 1), (3, 1), (64, 2), (65, 2)):
+        result = run_on(reader, CATALOG, caches, compiled, {"names": NAMES[:count]})
+        assert (result.rows()[0]["n"], caches.plans.report().entries) == (3 * count, plans)
 
 
 def test_an_either_is_expected_to_give_the_rows_of_all_its_arms_where_it_binds() -> None:

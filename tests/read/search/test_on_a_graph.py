@@ -7,6 +7,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import OmniGraphError
 from omnigraph.read.tables.caches import caches_of
+from omnigraph.read.tables.stored import StoredTables
 
 SCHEMA = """
 node Doc {
@@ -144,3 +145,47 @@ def test_options_that_make_no_sense_are_refused(tmp_path, property_, said):
     with pytest.raises(OmniGraphError) as refused:
         og.init(tmp_path / "graph", schema=f"node Doc {{ name: String @key  {property_} }}")
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("ranking", ['bm25($d.text, "common word3 rare")', "nearest($d.near, [31.5, 0.0, 0.0, 0.0])"])
+@pytest.mark.parametrize("where", ["", "  $d.kind >= 1"])
+def test_the_best_rows_come_in_order_of_score_and_id_however_they_are_put_in_order(graph, ranking, where):
+    # A second key has the rows sorted where all rows are; without one they are put in order where they are found.
+    direction = "desc" if ranking.startswith("bm25") else ""
+    match = f"match {{ $d: Doc{where} }} return {{ $d.name }}"
+    every = names(graph, f"{match} order {{ {ranking} {direction}, $d.name }} limit {COUNT}")
+    assert len(every) >= COUNT // 2
+    for page in ("limit 10", "limit 7 offset 5", "limit 1", f"limit {COUNT}", "limit 3 offset 100000"):
+        start = int(page.split()[3]) if "offset" in page else 0
+        stop = start + int(page.split()[1])
+        assert names(graph, f"{match} order {{ {ranking} }} {page}") == every[start:stop]
+
+
+def test_what_is_shown_of_the_best_rows_is_read_with_them_and_is_of_today(tmp_path, monkeypatch):
+    graph = og.init(tmp_path / "graph", schema=SCHEMA)
+    graph.load(rows(300), mode="append")
+    graph.optimize()
+    looked_up: list[int] = []
+    lookup = StoredTables.lookup
+
+    def counted(self, table_key, column, values, columns):
+        looked_up.append(len(values))
+        return lookup(self, table_key, column, values, columns)
+
+    monkeypatch.setattr(StoredTables, "lookup", counted)
+
+    def best(ranking: str) -> list[dict]:
+        text = f"query q() {{ match {{ $d: Doc }} return {{ $d }} order {{ {ranking} }} limit 5 }}"
+        return [row["d"] for row in graph.query(text).rows()]
+
+    near = "nearest($d.near, [40.0, 0.0, 0.0, 0.0])"
+    rare = 'bm25($d.text, "rare word3")'
+    assert best(rare)[0]["@id"] == "d011"
+    assert [row["kind"] for row in best(near)] == [0, 3, 1, 2, 2]
+    assert looked_up == []
+    graph.mutate('query m() { update Doc set { kind: 77 } where name = "d011" or name = "d040" }')
+    graph.load([{"type": "Doc", "data": {"name": "new", "kind": 78, "text": "rare rare"}}], mode="append")
+    for ranking in (rare, near):
+        found = best(ranking)
+        assert found == [{k: v for k, v in graph.entity("Doc", row["@id"]).items() if v is not None} for row in found]
+        assert {77, 78} & {row["kind"] for row in found}

@@ -11,6 +11,7 @@ import pytest
 from omnigraph.errors import SparkJobFailed, ValidationFailed
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import create_store
+from omnigraph.spark.load import load_input
 from omnigraph.spark.load.load_splits import SMALLEST_SPLIT, Split, groups_of, plan_splits
 from omnigraph.write.decode.files import InputFile, named_files
 
@@ -82,3 +83,9 @@ def test_a_failure_inside_a_group_names_the_file_once() -> None:
     with pytest.raises(SparkJobFailed) as caught, placed("a.jsonl and 3 more files"), placed("c.jsonl"):
         raise OSError("cannot read")
     assert caught.value.message == "c.jsonl: OSError: cannot read"
+
+
+@pytest.mark.parametrize(("size", "cores", "buckets"), [(1, 2, 2), (2, 2, 2), (3, 2, 4), (9, 4, 12), (7, 1, 7)])
+def test_every_core_gets_as_many_buckets_of_keys(size: int, cores: int, buckets: int) -> None:
+    """With three buckets on two cores, one core would check the last of them while the other waits."""
+    assert load_input._buckets(size * load_input.BUCKET_BYTES, cores) == buckets

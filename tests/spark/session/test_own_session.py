@@ -37,6 +37,14 @@ FROM_THE_START = {
     "compression": {"spark.rdd.compress": "true", "spark.sql.execution.arrow.compression.codec": "zstd"},
     "small batches": {"spark.sql.inMemoryColumnarStorage.batchSize": "2", "spark.buffer.size": "4096"},
     "another zone of the machine": {"spark.driver.extraJavaOptions": "-Duser.timezone=America/Caracas"},
+    "executors that come and go": {
+        "spark.master": "local-cluster[2,1,1024]",
+        "spark.executor.memory": "600m",
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+        "spark.dynamicAllocation.minExecutors": "0",
+        "spark.dynamicAllocation.executorIdleTimeout": "1s",
+    },
 }
 """What a session has from its start. Each takes a process of its own, so they are tried when exploring."""
 

@@ -24,7 +24,7 @@ def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str
         [sys.executable, "-c", textwrap.dedent(code)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         env={**os.environ, **environment},
         check=False,
     )
@@ -208,11 +208,11 @@ def test_the_job_group_ends_with_the_job(spark: Any) -> None:
 
 
 def slow_job(spark: Any) -> int:
-    """Half a minute of work that can be cancelled. The task is a function inside, which travels as a whole."""
+    """Minutes of work that can be cancelled. The task is a function inside, which travels as a whole."""
 
     def slow(batches: Any) -> Any:
         for batch in batches:
-            time.sleep(30)
+            time.sleep(200)
             yield batch
 
     return spark.range(2, numPartitions=2).mapInArrow(slow, "id long").count()
@@ -237,9 +237,9 @@ def test_a_failure_on_the_driver_cancels_the_job_group(spark: Any) -> None:
         while not spark.sparkContext.statusTracker().getJobIdsForGroup(group):
             time.sleep(0.05)
         raise RuntimeError("stop here")
-    thread.join(timeout=20)
+    thread.join(timeout=120)
     assert failures, "the job went on after its driver had failed"
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 180
 
 
 @pytest.mark.spark
@@ -262,7 +262,7 @@ def test_an_interrupt_in_the_middle_of_a_call_cancels_at_once_and_the_next_call_
     finally:
         signal.signal(signal.SIGINT, before)
     thread.join()
-    assert time.monotonic() - started < 20, "the cancellation waited for the job"
+    assert time.monotonic() - started < 180, "the cancellation waited for the job"
     assert context.getLocalProperty("my.own") == "kept"
     assert context.getLocalProperty("spark.jobGroup.id") is None
     assert [spark.range(number).count() for number in (3, 5)] == [3, 5]

@@ -73,13 +73,13 @@ def test_a_load_shows_its_progress_and_ctrl_c_ends_it_with_nothing_published(tmp
     )
     os.close(other_end)
     shown = read_until(terminal, b" records ", 300)
-    shown += read_until(terminal, b"tasks ", 10)
+    shown += read_until(terminal, b"tasks ", 60)
     pressed = time.monotonic()
     os.write(terminal, b"\x03")
-    rest = read_until(terminal, None, 60)
+    rest = read_until(terminal, None, 180)
     assert process.wait(timeout=30) == 130, rest[-2000:]
     os.close(terminal)
-    assert time.monotonic() - pressed < 30
+    assert time.monotonic() - pressed < 150
     for part in (b"load: decoding, checking and writing", b"kB", b"/s"):
         assert part in shown, shown[-2000:]
     assert b"cancelled" in rest

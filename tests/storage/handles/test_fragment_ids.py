@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Hashable
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from omnigraph.storage.handles import fragment_ids
 from omnigraph.storage.handles.fragment_ids import FragmentIds
 from omnigraph.storage.layout.compaction import CompactionOptions
 from omnigraph.storage.layout.indexes import IndexKind
+from omnigraph.storage.reading.filters import eq
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.values import TableVersion
 from tests.storage.conftest import PEOPLE, people
@@ -36,6 +38,25 @@ def same_as_a_scan(tables: TableStore, table: TableVersion, ids: list[str]) -> N
         assert found.column_names == names
         assert [field.type for field in found.schema] == [whole.schema.field(name).type for name in names]
         assert sorted(map(str, found.to_pylist())) == sorted(str({name: row[name] for name in names}) for row in rows)
+        one = tables.scan_table(table, filter=eq("id", ids[0]), **options)
+        assert one.schema == found.schema
+        assert one.to_pylist() == [{name: row[name] for name in names} for row in rows if row["id"] == ids[0]]
+
+
+def same_in_the_same_place(tables: TableStore, versions: list[TableVersion], ids: list[str]) -> int:
+    """What is in a place is the same row in all versions that have the place; how many looks were answered so."""
+    known: dict[Hashable, list[dict[str, Any]]] = {}
+    again = 0
+    for version in versions:
+        for each in ids:
+            place = tables.place_of_id(version, each)
+            if place is None:
+                continue
+            rows = [row for row in tables.scan_table(version).to_pylist() if row["id"] == each]
+            again += (place.content, each) in known
+            assert known.setdefault((place.content, each), rows) == rows
+            assert tables.scan_table(version, filter=eq("id", each), fragments=place.fragments).to_pylist() == rows
+    return again
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -78,6 +99,7 @@ def test_random_histories_read_as_a_scan_does(local_tables: TableStore, seed: in
         for version in [versions[-1], *versions]:
             same_as_a_scan(store, version, chosen.sample(IDS, 4))
             same_as_a_scan(store, version, IDS)
+        assert same_in_the_same_place(store, versions, chosen.sample(IDS, 4)) > 0
     assert {row["id"] for row in cold.scan_table(table).to_pylist()} == alive
 
 

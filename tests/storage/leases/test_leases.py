@@ -77,8 +77,8 @@ def test_waiting_gets_it_when_the_holder_is_done(objects: ObjectStore) -> None:
     held = leases.acquire("a", "me")
     threading.Timer(0.15, held.release).start()
     started = time.monotonic()
-    leases.acquire("a", "you", wait=5).release()
-    assert 0.1 < time.monotonic() - started < 3
+    leases.acquire("a", "you", wait=90).release()
+    assert 0.1 < time.monotonic() - started < 60
 
 
 def test_threads_exclude_each_other(objects: ObjectStore) -> None:
@@ -209,10 +209,10 @@ def test_a_killed_process_frees_its_lock(tmp_path: Path) -> None:
         leases.acquire("a", "me", wait=0)
     assert child.pid is not None
     os.kill(child.pid, signal.SIGKILL)
-    child.join(30)
+    child.join(90)
     assert leases.is_live("a") is None
     assert leases.list_live() == []
-    with leases.acquire("a", "me", wait=5) as mine:
+    with leases.acquire("a", "me", wait=60) as mine:
         assert mine.token > holder.token
 
 

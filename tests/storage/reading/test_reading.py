@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -141,6 +142,33 @@ def test_many_ids_give_the_same_rows_by_scan_and_by_index(tables: TableStore, mo
     assert sorted(by_scan["_rowid"].to_pylist()) == sorted(by_index["_rowid"].to_pylist())
     assert by_scan.num_rows == 999
     assert constants.IDS_PER_INDEX_LOOKUP > 300
+
+
+def test_many_values_of_another_column_give_the_same_rows_by_scan_and_by_index(
+    tables: TableStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = pa.schema([pa.field("id", pa.string(), False), pa.field("src", pa.string(), False)])
+    rows = pa.table({"id": [str(number) for number in range(3000)], "src": [f"s{n % 700}" for n in range(3000)]}, ends)
+    table = tables.create("t", ends, rows=rows)
+    staged = tables.stage_index(table, "src", IndexKind.BTREE)
+    assert staged is not None
+    table = tables.commit_staged(staged, "index")
+    wanted = [f"s{number}" for number in range(0, 1000, 2)]
+    scans: list[int] = []
+    by_scan_as_it_is = reading._take_by_scan
+
+    def counted(*given: Any) -> pa.Table:
+        scans.append(1)
+        return by_scan_as_it_is(*given)
+
+    monkeypatch.setattr(reading, "_take_by_scan", counted)
+    by_scan = tables.take_ids(table, wanted, ["id"], key="src")
+    monkeypatch.setattr(reading, "LOOKUP_SCAN_SHARE", 10.0)
+    by_index = tables.take_ids(table, wanted, ["id"], key="src")
+    assert len(scans) == 1
+    assert by_scan.column_names == by_index.column_names == ["id"]
+    assert sorted(by_scan["id"].to_pylist()) == sorted(by_index["id"].to_pylist())
+    assert by_scan.num_rows == sum(n % 700 % 2 == 0 for n in range(3000))
 
 
 def test_take_rows_by_row_id_in_the_order_asked_for(tables: TableStore) -> None:

@@ -41,7 +41,7 @@ def uri(tmp_path: Path) -> str:
 
 
 def remote(server: Server, **more: Any) -> EmbeddingSettings:
-    settings = EmbeddingSettings("openai-compatible", "mock", server.url, deadline=3.0, timeout=0.5, parallel=1)
+    settings = EmbeddingSettings("openai-compatible", "mock", server.url, deadline=60.0, timeout=30.0, parallel=1)
     return replace(settings, **more)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -231,12 +233,14 @@ def test_a_storage_error_of_the_commit_reaches_everyone_and_nothing_is_left(stor
 def test_an_interrupted_carrier_leaves_the_others_their_turns(store: GraphStore, monkeypatch: pytest.MonkeyPatch):
     import omnigraph.write.mutate.combined as combined
 
-    interrupted: list[int] = []
+    interrupted: list[combined.Rider] = []
     original = combined.prepare_combined
 
     def once(*args):
         if not interrupted:
-            interrupted.append(1)
+            along = args[-1]
+            interrupted.extend(along())
+            assert len(interrupted) == 2
             raise KeyboardInterrupt
         return original(*args)
 
@@ -246,6 +250,34 @@ def test_an_interrupted_carrier_leaves_the_others_their_turns(store: GraphStore,
     assert results[0] is None, "the first one was interrupted"
     assert ids(store, "node:Person") == ["n1", "n2"]
     assert results[1].commit == results[2].commit
+
+
+def test_who_comes_while_others_are_prepared_is_taken_along(store: GraphStore, monkeypatch: pytest.MonkeyPatch):
+    import omnigraph.write.mutate.combined as combined
+
+    original = combined.run_mutation
+    late: list[threading.Thread] = []
+    found: list[MutationResult] = []
+
+    def with_another(*args):
+        if not late:
+            late.append(
+                threading.Thread(target=lambda: found.append(mutate_combined(store, INSERT, params={"s": "late"})))
+            )
+            late[0].start()
+            while store.queue.waiting("main") < 2:
+                time.sleep(0.001)
+        return original(*args)
+
+    monkeypatch.setattr(combined, "run_mutation", with_another)
+    first = mutate_combined(store, INSERT, params={"s": "first"})
+    late[0].join()
+    assert ids(store, "node:Person") == ["first", "late"]
+    assert first.commit == found[0].commit
+    assert [operation.operation_id for operation in first.commit.operations] == [
+        first.operation_id,
+        found[0].operation_id,
+    ]
 
 
 def test_combining_is_off_by_default_and_if_commit_is_never_combined(tmp_path: Path):

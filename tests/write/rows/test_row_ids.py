@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from omnigraph.schema.catalog import EdgeType
 from omnigraph.schema.compiler.compile import compile_schema
-from omnigraph.schema.identity import edge_id, node_id
+from omnigraph.schema.ids.identity import edge_id, node_id
 from omnigraph.write.rows.row_columns import working_schema
 from omnigraph.write.rows.row_ids import derived_ids, with_ids
 from omnigraph.write.rows.rows import Rows

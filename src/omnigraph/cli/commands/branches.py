@@ -12,7 +12,6 @@ from omnigraph.cli.calling import Call, graph_command
 from omnigraph.cli.options import DryRun, Engine, Kinds, MergeGranularity, MergeStrategy, Ops, Resolve, Types
 from omnigraph.cli.show.output import Output
 from omnigraph.errors import NotFound, StorageError
-from omnigraph.notebook import counted
 from omnigraph.times import shown
 
 if TYPE_CHECKING:
@@ -161,17 +160,9 @@ def read_answers(path: Path) -> dict[tuple[str, str], Any]:
 
 def show_merge(out: Output, result: MergeResult) -> None:
     """What a merge did, or would do, for people: a dry run shows the rows too."""
-    from omnigraph.cli.show.changes import print_rows
-    from omnigraph.merge.decide.conflicts import described
+    from omnigraph.cli.show.changes import print_outcome
 
-    out.table(
-        ("table", "inserts", "updates", "deletes"),
-        [(c.table_key, c.inserts, c.updates, c.deletes) for c in result.tables],
-        empty="no rows change",
-    )
-    print_rows(result.changes)
-    if result.conflicts:
-        out.say(f"{counted(len(result.conflicts), 'conflict')}\n{described(result.conflicts)}")
+    print_outcome(out, result)
     for one in result.reverted:
         out.say(
             f"commit {one.graph_commit_id} of {result.source} was reverted on {result.target} by {one.by}: the merge "

@@ -9,7 +9,6 @@ import typer
 from omnigraph.cli.calling import Call, graph_command
 from omnigraph.cli.commands.branches import read_answers
 from omnigraph.cli.options import CommitSpan, DryRun, Engine, MergeGranularity, MergeStrategy, Resolve
-from omnigraph.notebook import counted
 
 if TYPE_CHECKING:
     from omnigraph.merge.undo.undo_result import UndoResult
@@ -100,8 +99,7 @@ def cherry_pick(
 
 def show(call: Call, result: UndoResult) -> None:
     """What was done, or would be."""
-    from omnigraph.cli.show.changes import print_json, print_rows
-    from omnigraph.merge.decide.conflicts import described
+    from omnigraph.cli.show.changes import print_json, print_outcome
 
     out = call.out
     if out.json and result.dry_run:
@@ -109,15 +107,7 @@ def show(call: Call, result: UndoResult) -> None:
     elif out.json:
         out.document(result.to_json())
     else:
-        if result.tables or result.dry_run:
-            out.table(
-                ("table", "inserts", "updates", "deletes"),
-                [(c.table_key, c.inserts, c.updates, c.deletes) for c in result.tables],
-                empty="no rows change",
-            )
-        print_rows(result.changes)
-        if result.conflicts:
-            out.say(f"{counted(len(result.conflicts), 'conflict')}\n{described(result.conflicts)}")
+        print_outcome(out, result, counts=bool(result.tables) or result.dry_run)
         name = result.operation.replace("_", "-")
         if result.dry_run:
             out.say(f"dry run, nothing was written: the {name} {_WOULD[result.outcome.value]}")

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.cli.show.output import Output, console, dump_json
 from omnigraph.merge.changes import EntityChange, TypeCount
 from omnigraph.merge.feed import Page
 from omnigraph.merge.plain import plain_value
+from omnigraph.notebook import counted
+
+if TYPE_CHECKING:
+    from omnigraph.merge.merge import MergeResult
+    from omnigraph.merge.undo.undo_result import UndoResult
 
 _MARKS = {"insert": ("+", "green"), "update": ("~", "yellow"), "delete": ("-", "red")}
 
@@ -18,6 +23,18 @@ def print_counts(counts: Iterable[TypeCount]) -> None:
     """The counts per type."""
     rows = [(c.table_key, c.inserts, c.updates, c.deletes) for c in counts]
     Output().table(("table", "inserts", "updates", "deletes"), rows, empty="no difference")
+
+
+def print_outcome(out: Output, result: MergeResult | UndoResult, *, counts: bool = True) -> None:
+    """What a merge or an undo did, or would do, to rows: the counts, each row as far as it is told, the conflicts."""
+    from omnigraph.merge.decide.conflicts import described
+
+    if counts:
+        rows = [(c.table_key, c.inserts, c.updates, c.deletes) for c in result.tables]
+        out.table(("table", "inserts", "updates", "deletes"), rows, empty="no rows change")
+    print_rows(result.changes)
+    if result.conflicts:
+        out.say(f"{counted(len(result.conflicts), 'conflict')}\n{described(result.conflicts)}")
 
 
 def print_rows(changes: Iterable[EntityChange], indent: str = "") -> None:

@@ -16,13 +16,13 @@ from omnigraph.cluster.resource_values import Resource, digest_of, digest_of_byt
 from omnigraph.errors import OmniGraphError
 from omnigraph.policy.bundle import parse_bundle
 from omnigraph.policy.decide_access import Policy
-from omnigraph.policy.yaml_text import parse_yaml
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.catalog_json import catalog_to_json
 from omnigraph.schema.compiler.compile import compile_schema
 from omnigraph.sources import read_source
 from omnigraph.storage.uri import Root
 from omnigraph.stored.registry import StoredText, checked
+from omnigraph.yaml_text import parse_yaml
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,15 +73,16 @@ class Refs:
 
     def read(self, name: str) -> StoredRef | None:
         """The branch of that name, or None."""
+        path = branch_path(name)
         try:
-            data, token = self._objects.get(branch_path(name))
+            data, token = self._objects.get(path)
         except ObjectNotFound:
             return None
-        content = _content(data, branch_path(name))
+        content = _content(data, path)
         try:
             return StoredRef(_branch(content), token, content.get("graph_id"))
         except TypeError as cause:
-            raise damaged_ref(branch_path(name)) from cause
+            raise damaged_ref(path) from cause
 
     def get(self, name: str) -> BranchRef | None:
         """The branch of that name as a plain value, or None."""
@@ -212,6 +213,9 @@ def damaged_ref(path: str, what: str = "damaged") -> StorageError:
     )
 
 
+_BRANCH_FIELDS = tuple(entry.name for entry in fields(BranchRef))
+
+
 def _branch(content: Mapping[str, Any]) -> BranchRef:
-    known: dict[str, Any] = {entry.name: content[entry.name] for entry in fields(BranchRef) if entry.name in content}
+    known: dict[str, Any] = {name: content[name] for name in _BRANCH_FIELDS if name in content}
     return BranchRef(**known)

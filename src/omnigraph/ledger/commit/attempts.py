@@ -29,7 +29,7 @@ from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger import snapshots
 from omnigraph.ledger.branches.schema_lock import refuse_while_schema_is_applied
 from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
-from omnigraph.ledger.commit.phases import WriteUnresolved, commit_write, prepare_line
+from omnigraph.ledger.commit.phases import WriteUnresolved, commit_write, give_back_both, prepare_line
 from omnigraph.ledger.commit.queue import EVERYTHING, Footprint
 from omnigraph.ledger.commit.recheck import SchemaMoved, check_if_commit
 from omnigraph.ledger.commit.taken_over import TakenOver, settle
@@ -37,7 +37,7 @@ from omnigraph.ledger.commit.window import Window
 from omnigraph.ledger.manifest.manifest import ManifestState
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.recovery.recover import heal
-from omnigraph.ledger.values import MAIN, BranchRef, GraphCommit, Snapshot, TablePin, WriterKind
+from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot, TablePin, WriterKind
 from omnigraph.storage.layout.compaction import StagedCompaction
 from omnigraph.storage.leases.leases import Lease
 from omnigraph.storage.values import StagedWrite, TableVersion
@@ -246,9 +246,12 @@ def run_write(
                     window = None
                     if patience.lost >= HOLD_AFTER:
                         more = partial(store.queue.more_wait, branch_name)
-                        window = window_held.enter_context(store.windows.enter(branch, None, wait=wait, more_wait=more))
+                        both = partial(give_back_both, store, lease)
+                        window = window_held.enter_context(
+                            store.windows.enter(branch, None, wait=wait, more_wait=more, give_back=both)
+                        )
                         state = None
-                    return _attempt(store, branch, state, touched, actor, if_commit, lease.name, window, wait)
+                    return _attempt(store, branch, state, touched, actor, if_commit, lease, window, wait)
             except TakenOver as lost:
                 return settle(store, lost.sidecar, lost.cause)
             except (Conflict, RecoveryRequired) as failure:
@@ -284,11 +287,12 @@ def _entered(
 ) -> tuple[Lease, _Start | None]:
     """Everything that a write looks at before it is prepared, at once: on an object store one after another takes as
     many round trips. What it starts from is None when it was not asked for, or something was recovered meanwhile."""
+    known = branch_name in store.lines
     looks: list[Callable[[], Any]] = [partial(heal, store)]
-    if with_state and branch_name == MAIN:
-        looks += [partial(store.branch, MAIN, operation), partial(store.manifest.read_line, None)]
-    elif with_state:
-        looks.append(lambda: (branch := store.branch(branch_name, operation), store.manifest.read(branch)))
+    if with_state:
+        looks.append(partial(store.branch, branch_name, operation))
+        if known:
+            looks.append(partial(_line_if_there, store, store.lines[branch_name]))
     if not in_schema:
         looks.append(partial(refuse_while_schema_is_applied, store, operation))
     owner = f"{operation} on branch `{branch_name}`"
@@ -296,7 +300,23 @@ def _entered(
     lease, healed, *found = store.at_once(lambda: held.enter_context(_writer_lease(store, owner)), *looks)
     if healed.resolved or not with_state:
         return lease, None
-    return lease, (found[0], found[1]) if branch_name == MAIN else found[0]
+    branch: BranchRef = found[0]
+    state: ManifestState | None = found[1] if known else None
+    if state is None or state.table.branch != branch.manifest_branch:
+        state = store.manifest.read(branch)
+    store.lines[branch_name] = branch.manifest_branch
+    return lease, (branch, state)
+
+
+def _line_if_there(store: GraphParts, line: str | None) -> ManifestState | None:
+    """The state of the line of the manifest that a branch had when it was last written to. The branch may have been
+    deleted, or made anew, since: then there is another line, or none."""
+    try:
+        return store.manifest.read_line(line)
+    except OmniGraphError:
+        if line is None:
+            raise
+        return None
 
 
 def _attempt(
@@ -306,7 +326,7 @@ def _attempt(
     prepare: Prepare,
     actor: str | None,
     if_commit: str | None,
-    lease: str,
+    lease: Lease,
     window: Window | None,
     wait: float | None,
 ) -> GraphCommit | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -31,6 +31,7 @@ from omnigraph.ledger.recovery.evidence import commits_above
 from omnigraph.ledger.recovery.resolve import refresh_schema_text, resolve
 from omnigraph.ledger.recovery.sidecars import CONTENT_PRESERVING_KINDS, StoredSidecar
 from omnigraph.ledger.values import BranchRef, GraphCommit, TablePin, WriterKind
+from omnigraph.storage.leases.leases import Lease
 from omnigraph.storage.values import StagedWrite, TableVersion
 
 __all__ = ["TableCommits", "TableWrite", "WriteIntent", "WriteUnresolved", "commit_write", "prepare_line"]
@@ -45,9 +46,10 @@ declare("write.published", "Phase C is done: the manifest is published, the side
 declare("write.sidecar_deleted", "Phase D is done: the window is still held")
 
 
-LOGGED_SOON = frozenset({WriterKind.MUTATION, WriterKind.LOAD})
+LOGGED_SOON = frozenset({WriterKind.MUTATION, WriterKind.LOAD, WriterKind.OPTIMIZE})
 """Writers whose commits may be logged after they are acknowledged: nothing but history leans on them. What other
-processes conclude from merges and schemas, they conclude from the log."""
+processes conclude from merges and schemas, they conclude from the log. An optimize would log everything that waits
+first, with writers waiting for it."""
 
 
 class WriteUnresolved(RecoveryRequired):
@@ -75,26 +77,38 @@ def commit_write(
     store: GraphParts,
     intent: WriteIntent,
     *,
-    lease: str | None = None,
+    lease: Lease | None = None,
     window: Window | None = None,
     wait: float | None = None,
 ) -> GraphCommit | None:
     """Commit a prepared write; the commit that was published, or None when nothing of it moved anything.
 
-    `lease` names the lease of the writer, for the sidecar; `window` is the commit window, if it is held already: then
+    `lease` is the lease of the writer, which its sidecar names, and which is given back together with the window where
+    that saves a round trip; `window` is the commit window, if it is held already: then
     whoever holds it settles what became of a write that was taken over (`TakenOver`), after leaving it. Otherwise it is
     waited for, `wait` seconds or as the settings say. Before Phase A nothing has moved: `TableMoved`, `SchemaMoved`,
     `PreconditionFailed`, `RecoveryRequired`. After it, an error means that the write was undone, unless it says
     otherwise (`RecoveryRequired`, `WriteInDoubt`).
     """
     if window is not None:
-        return _commit_in(store, window, intent, lease)
+        return _commit_in(store, window, intent, lease.name if lease else None)
     schema = intent.schema_digest is not None
     try:
-        with store.windows.enter(intent.branch, intent.guarded_keys, schema=schema, wait=wait) as entered:
-            return _commit_in(store, entered, intent, lease)
+        give_back = partial(give_back_both, store, lease)
+        with store.windows.enter(
+            intent.branch, intent.guarded_keys, schema=schema, wait=wait, give_back=give_back
+        ) as entered:
+            return _commit_in(store, entered, intent, lease.name if lease else None)
     except TakenOver as lost:
         return settle(store, lost.sidecar, lost.cause)
+
+
+def give_back_both(store: GraphParts, writer: Lease | None, branch: Lease) -> None:
+    """Give the window's lease back and, on an object store, the writer's lease at the same time: its work is done."""
+    if writer is None or store.root.is_local:
+        branch.release()
+    else:
+        store.at_once(branch.release, writer.release)
 
 
 def _commit_in(store: GraphParts, window: Window, intent: WriteIntent, lease: str | None) -> GraphCommit | None:
@@ -142,8 +156,8 @@ def _commit_phases(
         if not reached and not _publishes_more(intent):
             _delete_sidecar(store, intent.operation_id)
             return None
-        check_still_ours(store, window, stored)
-        commit = _publish(store, window, intent, current, reached, told_by_sidecar=True)
+        checks = _still_ours(store, window, stored)
+        commit = _publish(store, window, intent, current, reached, told_by_sidecar=True, checks=checks)
         failpoint("write.published")
         refresh_schema_text(store, stored.sidecar)
     except BaseException as failure:
@@ -228,7 +242,11 @@ class _Commits:
 
 def check_still_ours(store: GraphParts, window: Window, stored: StoredSidecar) -> None:
     """Fail if the window or the sidecar is somebody else's by now: this process was paused for too long."""
-    store.at_once(window.check, lambda: store.sidecars.check_ours(stored))
+    store.at_once(*_still_ours(store, window, stored))
+
+
+def _still_ours(store: GraphParts, window: Window, stored: StoredSidecar) -> Sequence[Callable[[], object]]:
+    return (window.check, partial(store.sidecars.check_ours, stored))
 
 
 def _publish(
@@ -239,8 +257,10 @@ def _publish(
     reached: dict[str, TablePin],
     *,
     told_by_sidecar: bool,
+    checks: Sequence[Callable[[], object]] = (),
 ) -> GraphCommit:
-    """Phase C. The caller has checked that the window is still held."""
+    """Phase C. `checks` are the last looks whether the window and the sidecar are still held; without them, the caller
+    has looked."""
     new = {write.table_key for write in intent.writes if write.pin is None}
     draft = CommitDraft(
         graph_commit_id=intent.graph_commit_id,
@@ -270,6 +290,7 @@ def _publish(
         told_by_sidecar=told_by_sidecar,
         known=current,
         log_soon=intent.kind in LOGGED_SOON,
+        checks=checks,
     )
 
 

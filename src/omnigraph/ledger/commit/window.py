@@ -65,11 +65,13 @@ class CommitWindows:
         schema: bool = False,
         wait: float | None = None,
         more_wait: Callable[[], bool] = lambda: False,
+        give_back: Callable[[Lease], object] = Lease.release,
     ) -> Iterator[Window]:
         """Hold the window over `table_keys` of `branch`; `Busy` when others hold it for longer than `wait` seconds.
 
         None stands for every table. Without `wait` it is as long as the settings say. The lease is passed on to the
-        next writer of this process if `more_wait` says at the end that there is one.
+        next writer of this process if `more_wait` says at the end that there is one. Otherwise `give_back` releases
+        it, if the work in the window was done.
         """
         keys = frozenset(table_keys) if table_keys is not None else None
         deadline = time.monotonic() + (settings().lease_wait_seconds if wait is None else wait)
@@ -80,15 +82,18 @@ class CommitWindows:
         with _held_locks(self._graph, names, deadline, branch):
             failpoint("window.before_lease")
             held = take(self._graph, lease_name(branch)) or PassedOn(self._acquired(branch, deadline))
-            passed = False
+            passed = done = False
             try:
                 failpoint("window.entered")
                 yield Window(branch, keys, schema, held.lease)
                 failpoint("window.leaving")
+                done = True
                 passed = held.may_be_again and more_wait()
             finally:
                 if passed:
                     pass_on(self._graph, held)
+                elif done:
+                    give_back(held.lease)
                 else:
                     held.lease.release()
 

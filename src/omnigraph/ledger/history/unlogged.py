@@ -19,9 +19,10 @@ from omnigraph.ledger.history.log_rows import LogEntry
 MOST_UNLOGGED = 64
 """When so many wait, the writer logs them itself: the thread that should does not keep up."""
 
-WITH_OTHERS = 4
+WITH_OTHERS = 12
 """So many times longer commits wait while other processes publish too: each reads what the others have published and
-logged before it logs, and four of them that all do so five times a second keep a core busy."""
+logged before it logs. Four of them that all do so five times a second keep a core busy, and once a second they still
+spend a tenth of what the writes take."""
 
 _LONGEST_NAP = 0.1
 """A program that ends waits so long at most before its last commits are logged."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import overload
 
 from omnigraph.config import settings
@@ -19,6 +20,7 @@ from omnigraph.errors import (
     BadRequest,
     Conflict,
     ExpectedVersionMismatch,
+    LeaseLost,
     RowLevelCasContention,
     StorageError,
     TableMoved,
@@ -89,11 +91,13 @@ def publish(
     told_by_sidecar: bool = False,
     known: ManifestState | None = None,
     log_soon: bool = False,
+    checks: Sequence[Callable[[], object]] = (),
 ) -> GraphCommit:
     """Publish `changes` on `branch` and log the commit. `expected` are the pins that must still be current.
 
     `known` is the state of the branch as its window's holder has just read it: the first attempt builds on it. With
-    `log_soon` a commit of `main` may be logged after this returns, with others.
+    `log_soon` a commit of `main` may be logged after this returns, with others. `checks` are the caller's last looks,
+    right before the commit: nothing is published when one of them raises.
 
     `TableMoved` when one is not, `RowLevelCasContention` when the retry budget is spent. Publishing the same commit
     again (recovery does not know whether it happened) returns it and changes nothing. Should this process die before
@@ -102,7 +106,7 @@ def publish(
     store.refuse_if_read_only("publish")
     commit_id = changes.commit.graph_commit_id
     if told_by_sidecar:
-        commit, logged = _publish(store, branch, changes, expected or {}, known, log_soon)
+        commit, logged = _publish(store, branch, changes, expected or {}, known, log_soon, checks)
         if not logged:
             # The sidecar is about to go: its writer is done.
             _trace(commit_id, lambda: store.publish_marks.put(branch, commit_id))
@@ -133,6 +137,7 @@ def _publish(
     expected: Expected,
     known: ManifestState | None,
     log_soon: bool = False,
+    checks: Sequence[Callable[[], object]] = (),
 ) -> tuple[GraphCommit, bool]:
     """The commit that was published, and whether it is in the log."""
     budget = settings().publisher_retry_budget
@@ -147,7 +152,10 @@ def _publish(
         changed = _changed_rows(current, changes)
         files = files if files is not None else _added_files(store, branch, current, changes)
         try:
-            published = _publish_once(store, branch, current, changes, changed, files)
+            looked = current is known
+            published = _publish_once(store, branch, current, changes, changed, files, checks, looked=looked)
+        except LeaseLost:
+            raise
         except Conflict:
             if attempt == budget:
                 break
@@ -254,7 +262,12 @@ def _publish_once(
     changes: Publication,
     table_rows: list[Row],
     files: dict[str, str],
+    checks: Sequence[Callable[[], object]],
+    *,
+    looked: bool,
 ) -> ManifestState:
+    """Publish on a state. `looked`: it was read by the holder of the window, so nobody else moves it meanwhile; who
+    does all the same rewrites the head's row too, and Lance refuses the second of them."""
     draft = changes.commit
     commit = GraphCommit(
         graph_commit_id=draft.graph_commit_id,
@@ -275,10 +288,18 @@ def _publish_once(
     changed = {row[KEY_COLUMN]: row for row in [*table_rows, head_row(commit, files)]}
     known = {row[KEY_COLUMN]: row for row in current.rows}
     replaced = placed(known[key] for key in changed if key in known)
-    staged = store.tables.stage_upsert(current.table, to_table(changed.values()), key=KEY_COLUMN, there=replaced)
-    failpoint("publish.before")
+    rows = to_table(changed.values())
+    # On an object store each takes a round trip; what is staged is nothing until it is committed.
+    staged, *refusals = store.at_once(
+        lambda: store.tables.stage_upsert(current.table, rows, key=KEY_COLUMN, there=replaced),
+        *(partial(_refusal, check) for check in checks),
+    )
     try:
-        landed = store.tables.commit_staged(staged, draft.graph_commit_id)
+        for refusal in refusals:
+            if refusal is not None:
+                raise refusal
+        failpoint("publish.before")
+        landed = store.tables.commit_staged(staged, draft.graph_commit_id, looked=looked)
     except Conflict:
         store.tables.abandon(staged)
         raise
@@ -291,6 +312,15 @@ def _publish_once(
         for offset, (key, row) in enumerate(changed.items())
     }
     return store.manifest.remember(state_of(landed, tuple((known | moved).values())))
+
+
+def _refusal(check: Callable[[], object]) -> Exception | None:
+    """What a check raises."""
+    try:
+        check()
+    except Exception as error:
+        return error
+    return None
 
 
 def _changed_rows(current: ManifestState, changes: Publication) -> list[Row]:

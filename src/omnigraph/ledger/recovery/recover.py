@@ -20,11 +20,11 @@ from omnigraph.ledger.branches.schema_lock import drop_dead_schema_lock
 from omnigraph.ledger.commit.window import lease_name
 from omnigraph.ledger.history.acknowledged import refuse_lost_head
 from omnigraph.ledger.history.complete_log import complete, complete_marked, known_history
-from omnigraph.ledger.manifest.publish import CommitDraft, Publication, publish
+from omnigraph.ledger.manifest.publish import Publication, publish
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.recovery.audit import RecoveryKind
 from omnigraph.ledger.recovery.evidence import head_of_line
-from omnigraph.ledger.recovery.resolve import look, now, resolve, retire, why_refused
+from omnigraph.ledger.recovery.resolve import draft_of_recovery, look, resolve, retire, why_refused
 from omnigraph.ledger.recovery.sidecars import (
     SIDECAR_PREFIX,
     Deferred,
@@ -36,7 +36,7 @@ from omnigraph.ledger.recovery.sidecars import (
     UnreadableSidecar,
     operation_ids,
 )
-from omnigraph.ledger.values import MAIN, RECOVERY_ACTOR, BranchRef, WriterKind
+from omnigraph.ledger.values import MAIN, BranchRef
 from omnigraph.storage.objects.objects import DEAD_TEMPORARY_SECONDS
 
 _logger = logging.getLogger("omnigraph.ledger")
@@ -189,15 +189,7 @@ def _discard_orphan(store: GraphParts, stored: StoredSidecar) -> str:
             stored = store.sidecars.plan(stored, plan)
         current = store.manifest.read(main)
         if known_history(store, current).get(plan.graph_commit_id) is None:
-            draft = CommitDraft(
-                graph_commit_id=plan.graph_commit_id,
-                parent_commit_id=current.head.graph_commit_id,
-                merged_parent_commit_id=None,
-                actor_id=RECOVERY_ACTOR,
-                created_at=now(),
-                kind=WriterKind.RECOVERY,
-                changes_data=False,
-            )
+            draft = draft_of_recovery(plan.graph_commit_id, current)
             window.check()
             store.sidecars.check_ours(stored)
             publish(store, main, Publication(commit=draft), told_by_sidecar=True)

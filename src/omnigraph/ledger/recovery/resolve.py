@@ -114,6 +114,19 @@ def refresh_schema_text(store: GraphParts, sidecar: Sidecar) -> None:
         store.schemas.write_current(source)
 
 
+def draft_of_recovery(graph_commit_id: str, current: ManifestState) -> CommitDraft:
+    """A commit of recovery's own, on top of what is published: no row is another than before."""
+    return CommitDraft(
+        graph_commit_id=graph_commit_id,
+        parent_commit_id=current.head.graph_commit_id,
+        merged_parent_commit_id=None,
+        actor_id=RECOVERY_ACTOR,
+        created_at=now(),
+        kind=WriterKind.RECOVERY,
+        changes_data=False,
+    )
+
+
 def now() -> int:
     """The time of a commit or an audit row: microseconds since the epoch."""
     return time.time_ns() // 1000
@@ -202,15 +215,7 @@ def _roll_back(
         updates.append(replace(state.pin, version=head.version))
     resolution = stored.sidecar.resolution
     assert resolution is not None
-    draft = CommitDraft(
-        graph_commit_id=resolution.graph_commit_id,
-        parent_commit_id=current.head.graph_commit_id,
-        merged_parent_commit_id=None,
-        actor_id=RECOVERY_ACTOR,
-        created_at=now(),
-        kind=WriterKind.RECOVERY,
-        changes_data=False,
-    )
+    draft = draft_of_recovery(resolution.graph_commit_id, current)
     _publish(store, window, stored, Publication(commit=draft, updates=tuple(updates)), current)
     _drop_forks(store, decision.states)
     _finish(store, stored)

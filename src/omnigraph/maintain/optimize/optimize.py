@@ -107,15 +107,26 @@ def optimize(
     return run.result()
 
 
-def compact_table(store: GraphStore, branch: str, table_key: str, options: CompactionOptions, actor: str) -> bool:
-    """Compact little of one table, all of it in the commit window; False when a writer came first."""
+def compact_table(
+    store: GraphStore,
+    branch: str,
+    table_key: str,
+    options: CompactionOptions,
+    actor: str,
+    *,
+    wanted: Callable[[TablePin], bool],
+) -> bool:
+    """Compact little of one table, all of it in the commit window; False when a writer came first.
+
+    `wanted` is asked again when its turn has come: another process may have compacted the table meanwhile.
+    """
     layout = TableLayout(table_key)
     left_out: list[str] = []
 
     def prepare_one(base: Snapshot, session: WriteSession) -> WriteIntent | None:
         pin = base.tables.get(table_key)
         type_ = store.catalog(base.schema_digest).table(table_key)
-        if pin is None or type_ is None or pin.owner != session.branch.incarnation:
+        if pin is None or type_ is None or pin.owner != session.branch.incarnation or not wanted(pin):
             return None
         write = prepare_in_window(store, pin, declared_indexes(type_), layout, options)
         intent = session.intent(WriterKind.OPTIMIZE, base, [write], changes_data=False)

@@ -157,16 +157,12 @@ def _extend(store: GraphStore, commits: TableCommits, declared: tuple[DeclaredIn
     if missing and _uncovered_rows(store, commits.line, missing) > ROWS_INDEXED_IN_THE_WINDOW:
         report.indexes_left = True
         return
-    for index in missing:
-        _build(store, commits, index, report)
-    report.pending_indexes = _pending(store, commits.line, declared)
-
-
-def _build(store: GraphStore, commits: TableCommits, index: DeclaredIndex, report: TableLayout) -> None:
-    staged = store.tables.stage_index(commits.line, index.column, index.kind, index.settings)
+    # In one commit: each takes as long as a small write, and writers wait.
+    staged = store.tables.stage_indexes(commits.line, [(one.column, one.kind, one.settings) for one in missing])
     if staged is not None:
         commits.commit(staged)
-        report.indexes_built.append(_name(index))
+        report.indexes_built += [_name(index) for index in missing]
+    report.pending_indexes = _pending(store, commits.line, declared)
 
 
 def _missing(store: GraphStore, table: TableVersion, index: DeclaredIndex) -> bool:

@@ -15,12 +15,14 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from omnigraph.config import settings
 from omnigraph.errors import OmniGraphError
 from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
 from omnigraph.ledger.snapshots import table_of
+from omnigraph.ledger.values import TablePin
 from omnigraph.maintain.optimize.optimize import compact_table, optimize
 from omnigraph.storage.constants import ROWS_PER_FILE
 from omnigraph.storage.layout.compaction import CompactionOptions
@@ -128,7 +130,7 @@ def compact_tail(store: GraphStore, branch: str, table_key: str) -> None:
         pin = store.snapshot(branch=branch).tables.get(table_key)
         if not most or pin is None:
             return
-        rows = [fragment.physical_rows for fragment in store.tables.fragments(table_of(pin))]
+        rows = _rows_of_fragments(store, pin)
         step = step_to_take(rows, most)
         if step is None:
             return
@@ -136,8 +138,19 @@ def compact_tail(store: GraphStore, branch: str, table_key: str) -> None:
         if sum(count for count in rows if count < step) > ROWS_IN_THE_WINDOW:
             optimize(store, branch, tables=[table_key], actor=MAINTENANCE_ACTOR, options=options)
             return
-        if compact_table(store, branch, table_key, options, MAINTENANCE_ACTOR):
+        still = partial(_still_takes, store, most, step)
+        if compact_table(store, branch, table_key, options, MAINTENANCE_ACTOR, wanted=still):
             return
+
+
+def _rows_of_fragments(store: GraphStore, pin: TablePin) -> list[int]:
+    return [fragment.physical_rows for fragment in store.tables.fragments(table_of(pin))]
+
+
+def _still_takes(store: GraphStore, most: int, step: int, pin: TablePin) -> bool:
+    """Whether the table, as it is now, is still to be brought to this size: every process that writes to it notices
+    a long tail at about the same time, and one of them is enough."""
+    return step_to_take(_rows_of_fragments(store, pin), most) == step
 
 
 def _reached(write: TableWrite) -> TableVersion:

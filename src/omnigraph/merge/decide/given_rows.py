@@ -16,7 +16,7 @@ from omnigraph.merge.compare.images import compared_columns, whole_rows
 from omnigraph.merge.decide.conflicts import Resolution, Resolutions
 from omnigraph.merge.decide.mixed_rows import mixed_rows
 from omnigraph.schema.catalog import Catalog, GraphType, column_title
-from omnigraph.schema.given_ids import IdForm, own_forms
+from omnigraph.schema.ids.given_ids import IdForm, own_forms
 from omnigraph.write.decode.source_values import BadValue, to_id, to_value
 from omnigraph.write.rows.row_columns import working_schema
 from omnigraph.write.rows.row_ids import derived_ids

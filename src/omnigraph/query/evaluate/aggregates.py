@@ -24,14 +24,18 @@ def aggregate(
     count: int,
     result: pa.DataType,
     sizes: Codes | None = None,
+    *,
+    nothing: bool = False,
 ) -> pa.Array:
     """The aggregate of each of `count` groups.
 
     `values` are those of the argument, in the order of the rows (for an entity its ids); `groups` says for each row
     which group it is in, from 0; `result` is the Arrow type of the answer; `sizes`, where it is known, says how many
-    rows each group has. Raises `BadRequest` for a sum that does not
-    fit.
+    rows each group has; `nothing` that there are no rows at all, which is not the same as rows without a value.
+    Raises `BadRequest` for a sum that does not fit.
     """
+    if nothing and wanted.function is _F.COLLECT:
+        return pa.nulls(count, result)
     try:
         return _aggregate(wanted, values, groups, count, result, sizes)
     except CannotCompute as problem:

@@ -19,7 +19,7 @@ from typing import Any
 
 from omnigraph.query.ir.search import Bm25, Nearest, Rrf, TextMatch
 from omnigraph.schema.catalog import property_column
-from omnigraph.schema.given_ids import IdForm, spelled
+from omnigraph.schema.ids.given_ids import IdForm, spelled
 from omnigraph.schema.types import ValueType
 
 THIS = "@"
@@ -362,7 +362,8 @@ class Aggregate:
     """An aggregate over the rows of a group; its meaning on Arrow is `query/evaluate/aggregates.py`.
 
     - `count` is I64: rows when the argument is an entity that is never null or a constant, else values that are not
-      null; 0 over nothing. All others skip nulls and are null over nothing, save `collect`, which is the empty list.
+      null; 0 over nothing. All others skip nulls and are null over nothing, save `collect` of rows without a value,
+      which is the empty list.
     - `sum` of integers is exact, I64 or U64 as the argument is signed or not, and what does not fit is an error; of
       floats it is F64, whatever the order of rows.
     - `avg`, `median` (the mean of the two middle values when their number is even) and `stddev` (of a sample, null for

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import pyarrow as pa
 Codes = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-_FEW_PLACES = 1000
+FEW_PLACES = 1000
+"""So few places are skipped or filled stretch by stretch."""
 
 
 def combined(values: Any) -> pa.Array:
@@ -21,6 +23,13 @@ def combined(values: Any) -> pa.Array:
             values = values.cast(pa.large_string())
         return values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)
     return values.cast(pa.large_string()) if values.type == pa.string() else values
+
+
+def gathered(values: pa.ChunkedArray) -> pa.Array:
+    """One array; text gets 64-bit offsets only where there is much of it."""
+    if len(values) > FEW_PLACES:
+        return combined(values)
+    return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
 
 
 def ranges(starts: Codes, counts: Codes) -> Codes:
@@ -94,16 +103,22 @@ def distinct_codes(codes: Codes) -> tuple[Codes, Codes]:
     return distinct, (np.cumsum(there) - 1)[codes - low]
 
 
+def stretches(places: Codes, length: int) -> Iterator[tuple[int, int]]:
+    """From where to where the rows between these places go, which are in order, of so many rows."""
+    start = 0
+    for place in places.tolist():
+        yield start, place
+        start = place + 1
+    yield start, length
+
+
 def removed(values: Codes, places: Codes) -> Codes:
     """The values without those at these places, which are in order; few places are skipped stretch by stretch."""
-    if len(places) > _FEW_PLACES:
+    if len(places) > FEW_PLACES:
         return np.delete(values, places)
     out = np.empty(len(values) - len(places), dtype=values.dtype)
-    start = 0
-    for number, place in enumerate(places.tolist()):
-        out[start - number : place - number] = values[start:place]
-        start = place + 1
-    out[start - len(places) :] = values[start:]
+    for number, (start, stop) in enumerate(stretches(places, len(values))):
+        out[start - number : stop - number] = values[start:stop]
     return out
 
 
@@ -112,7 +127,7 @@ def inserted(values: Codes, places: Codes, added: Codes) -> Codes:
 
     `np.insert` looks at every value; a few places among many values are faster filled stretch by stretch.
     """
-    if len(places) > _FEW_PLACES:
+    if len(places) > FEW_PLACES:
         return np.insert(values, places, added)
     out = np.empty(len(values) + len(places), dtype=np.int64)
     start = 0

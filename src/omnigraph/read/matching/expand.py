@@ -33,11 +33,14 @@ def expand_or_nothing(run: Run, frame: Frame, step: ExpandStep) -> Frame:
 
     This is what an `optional` of one edge asks for, at the price of the join. It binds no path.
     """
+    whole_hop = _whole_hop(run, frame, step)
+    if whole_hop is not None:
+        return _bound(run, frame, step, whole_hop.sources, whole_hop)
     there = np.flatnonzero(frame.bindings[step.from_var] >= 0)
     whole = len(there) == frame.length
     rows, reached = _filtered_rows(run, frame if whole else frame.take(there), step)
     rows = rows if whole else there[rows]
-    alone, places = _left_alone(run, frame, step, rows)
+    alone, places = _left_alone(frame, rows)
     if len(alone):
         nothing = np.full(len(alone), NULL, dtype=np.int64)
         edges = None if reached.edges is None else inserted(reached.edges, places, nothing)
@@ -46,16 +49,23 @@ def expand_or_nothing(run: Run, frame: Frame, step: ExpandStep) -> Frame:
     return _bound(run, frame, step, rows, reached)
 
 
-def _left_alone(run: Run, frame: Frame, step: ExpandStep, rows: Codes) -> tuple[Codes, Codes]:
+def _whole_hop(run: Run, frame: Frame, step: ExpandStep) -> Reached | None:
+    """Every entry of every row, and nothing for a row without one; None where entries may have to be left out."""
+    codes = frame.bindings[step.from_var]
+    tables = run.variables[step.to_var]
+    if step.to_filters or step.edge_filters or step.atom.max_hops > 1 or not set(tables) <= set(step.to_tables):
+        return None
+    if not _is_plain(run, step) or (len(codes) and int(codes.min()) < 0):
+        return None
+    form = form_of(run, step.atom.edges[0], step.direction)
+    return form.reach_or_nothing(codes, by_edge=step.atom.edge_var is not None) if isinstance(form, Csr) else None
+
+
+def _left_alone(frame: Frame, rows: Codes) -> tuple[Codes, Codes]:
     """The rows of the frame from which nothing was reached, and where each goes among the rows that were found.
 
     Rows that are in order stay so: sorting them again would cost more than everything else here.
     """
-    degrees = degrees_of(run, frame, step)
-    if degrees is not None and int(degrees.sum()) == len(rows):
-        # Every entry of every row was taken, one row after the other.
-        alone = np.flatnonzero(degrees == 0)
-        return alone, (np.cumsum(degrees) - degrees)[alone] if len(alone) else alone
     matched = np.zeros(frame.length, dtype=bool)
     matched[rows] = True
     alone = np.flatnonzero(~matched)

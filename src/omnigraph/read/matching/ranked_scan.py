@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -22,23 +23,71 @@ from omnigraph.read.search.ranking import (
 )
 from omnigraph.read.search.searched import Searched, searched_by
 from omnigraph.read.state.frame import Frame
-from omnigraph.read.state.run_state import Run
+from omnigraph.read.state.run_state import Run, id_property
 from omnigraph.read.state.spaces import SMALL_TABLE, identity_of
 from omnigraph.read.state.union import UnionSpace
 from omnigraph.read.tables.values import conjunction
 
+SHOWN_ROWS = 256
+"""The other properties of so few rows are read along with them."""
+FEW_ROWS = 4096
+"""Up to so many rows are put in order here, by their scores and ids, which are at hand."""
 
-def ranked_scan(run: Run, top: TopScan, wanted: int) -> tuple[Frame, str] | None:
-    """Rows that include the best `wanted`, with scores, and how they were found; None: look at all rows instead."""
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Rows with their scores and how they were found: either the best ones in order, or some that include them."""
+
+    frame: Frame
+    way: str
+    in_order: bool = False
+
+
+def ranked_scan(run: Run, top: TopScan, wanted: int) -> Ranked | None:
+    """Rows that include the best `wanted`; None: look at all rows instead."""
     filters = [_filter_of(run, top, table_key) for table_key in top.step.tables]
     if any(each is None for each in filters):
         return None
     predicates = [each[0] for each in filters if each is not None]
-    if isinstance(top.operator, ir.Rank):
-        codes, scores, way = _best(run, top, top.operator.ranking, predicates, wanted)
-        column = pa.array(scores, pa.float64(), mask=np.isnan(scores))
-        return Frame(len(codes), {top.step.var: codes}, {top.operator.column: column}), way
-    return _fused(run, top, top.operator, predicates, wanted)
+    if isinstance(top.operator, ir.Fuse):
+        return _fused(run, top, top.operator, predicates, wanted)
+    if top.settled and len(top.step.tables) == len(run.variables[top.step.var]) == 1:
+        return _first(run, top, top.operator, predicates[0], wanted)
+    codes, scores, way = _best(run, top, top.operator.ranking, predicates, wanted)
+    return Ranked(_scored(top, codes, scores), way)
+
+
+def _first(run: Run, top: TopScan, operator: ir.Rank, predicate: ir.Expr | None, wanted: int) -> Ranked:
+    """The best rows of one table. A few are put in order by what is known of them: that is all the sorting needed."""
+    table_key = top.step.tables[0]
+    searched = searched_by(run.catalog, operator.ranking, table_key)
+    shown = _shown(run, top, table_key) if wanted <= SHOWN_ROWS else ()
+    best = _of_table(run, operator.ranking, searched, predicate, wanted, shown)
+    space = run.space(table_key)
+    if best.rows is not None:
+        space.bind(best.rows, shown)
+    ids, scores = best.ids, best.scores
+    few = len(ids) <= FEW_ROWS
+    if few:
+        names, values = ids.to_pylist(), scores.tolist()
+        sign = -1 if isinstance(operator.ranking, ir.Bm25) else 1
+        there = [place for place, value in enumerate(values) if value == value]
+        order = sorted(there, key=lambda place: (sign * values[place], names[place]))[:wanted]
+        ids, scores = pa.array([names[place] for place in order], pa.large_string()), scores[order]
+    kept = ~np.isnan(scores)
+    return Ranked(_scored(top, space.encode(ids)[kept], scores[kept]), best.way, few)
+
+
+def _shown(run: Run, top: TopScan, table_key: str) -> tuple[str, ...]:
+    """The properties to read along with the best rows, so that they need not be looked up again by their ids."""
+    if table_key in run.in_memory:
+        return ()
+    key = id_property(run.catalog, table_key)
+    return tuple(name for name in run.shown.get(top.step.var, ()) if name != key)
+
+
+def _scored(top: TopScan, codes: Codes, scores: Scores) -> Frame:
+    return Frame(len(codes), {top.step.var: codes}, {top.operator.column: pa.array(scores, pa.float64())})
 
 
 def _filter_of(run: Run, top: TopScan, table_key: str) -> tuple[ir.Expr | None] | None:
@@ -89,19 +138,22 @@ def _best(
 
 
 def _of_table(
-    run: Run, ranking: ir.Nearest | ir.Bm25, searched: Searched, predicate: ir.Expr | None, wanted: int
+    run: Run,
+    ranking: ir.Nearest | ir.Bm25,
+    searched: Searched,
+    predicate: ir.Expr | None,
+    wanted: int,
+    shown: Sequence[str] = (),
 ) -> Best:
     if isinstance(ranking, ir.Bm25):
-        return best_by_text(run, searched, run.constant(ranking.query) or "", predicate, wanted)
+        return best_by_text(run, searched, run.constant(ranking.query) or "", predicate, wanted, shown)
     vector = query_vector(run, ranking, searched)
     if vector is None:
         return Best(pa.array([], pa.large_string()), np.empty(0), "no query")
-    return best_by_distance(run, searched, vector, predicate, wanted, ranking.exact)
+    return best_by_distance(run, searched, vector, predicate, wanted, ranking.exact, shown)
 
 
-def _fused(
-    run: Run, top: TopScan, operator: ir.Fuse, predicates: Sequence[ir.Expr | None], wanted: int
-) -> tuple[Frame, str]:
+def _fused(run: Run, top: TopScan, operator: ir.Fuse, predicates: Sequence[ir.Expr | None], wanted: int) -> Ranked:
     depth = fused_depth(wanted)
     assert depth is not None
     k = fusion_constant(run, operator.ranking)
@@ -116,4 +168,4 @@ def _fused(
     total = np.zeros(len(codes))
     for own, share in parts:
         total[np.searchsorted(codes, own)] += share
-    return Frame(len(codes), {top.step.var: codes}, {operator.column: pa.array(total)}), "; ".join(ways)
+    return Ranked(_scored(top, codes, total), "; ".join(ways))

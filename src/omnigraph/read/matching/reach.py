@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.query.ir import Direction
-from omnigraph.read.codes.arrays import Codes, Mask, combined, factorize, ranges
+from omnigraph.read.codes.arrays import Codes, Mask, combined, factorize, inserted, ranges
 from omnigraph.read.matching.walk import breadth_first
+from omnigraph.read.state.frame import NULL
 from omnigraph.read.state.run_state import Run
 from omnigraph.read.state.spaces import SortedSpace
 from omnigraph.read.tables.topology import Alignment, Topology, Window
@@ -111,6 +112,32 @@ class Csr:
             there = codes >= 0
             at, codes, edges = at[there], codes[there], None if edges is None else edges[there]
         return Reached(at, codes, edges)
+
+    def reach_or_nothing(self, sources: Codes, *, by_edge: bool) -> Reached | None:
+        """As one hop of `reach`, and a source that has no entry comes once, with nothing reached.
+
+        None where entries lead to nodes that are not there: those have to be left out first.
+        """
+        if self.far.code_of is not None and int(self.far.code_of.min(initial=0)) < 0:
+            return None
+        adjacency = self.topology.adjacency(self.direction, by_edge=by_edge)
+        vertices = sources if self.near.vertex_of is None else self.near.vertex_of[sources]
+        known = np.flatnonzero(vertices >= 0)
+        whole = len(known) == len(vertices)
+        counts, places = adjacency.gather(vertices if whole else vertices[known])
+        if not whole:
+            own = counts
+            counts = np.zeros(len(vertices), dtype=np.int64)
+            counts[known] = own
+        alone = np.flatnonzero(counts == 0)
+        self.run.memory.expect("reached nodes", 24 * (int(counts.sum()) + len(alone)))
+        before = (np.cumsum(counts) - counts)[alone]
+        nothing = np.full(len(alone), NULL, dtype=np.int64)
+        targets = adjacency.targets[places]
+        targets = targets if self.far.code_of is None else self.far.code_of[targets]
+        edges = None if adjacency.edges is None else inserted(adjacency.edges[places], before, nothing)
+        at = np.repeat(np.arange(len(vertices), dtype=np.int64), np.maximum(counts, 1))
+        return Reached(at, inserted(targets, before, nothing), edges)
 
     def has_any(self, sources: Codes) -> Mask:
         """Whether each source has an edge at all."""

@@ -23,7 +23,7 @@ from omnigraph.read.state.spaces import SMALL_TABLE, GrowingSpace, identity_of
 from omnigraph.read.state.union import UnionSpace
 from omnigraph.read.tables.values import conjunction, true_mask
 from omnigraph.schema.catalog import OWN_COLUMNS, Catalog, GraphType, NodeType
-from omnigraph.schema.given_ids import NoId, id_form
+from omnigraph.schema.ids.given_ids import NoId, id_form
 from omnigraph.schema.types import INTEGERS, Scalar, ScalarType
 
 MANY = 2000

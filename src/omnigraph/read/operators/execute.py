@@ -63,21 +63,26 @@ def execute(run: Run, plan: Plan) -> Frame:
 def _run_stage(run: Run, stage: PlannedStage, frame: Frame) -> Frame:
     window = _window(run, stage)
     best = _best(run, stage, window)
+    done = 0
     if best is not None:
-        frame = best
+        frame, done = best
     elif window.count == 0 and not stage.block.block.seeded:
         frame = _nothing(run, stage)
     else:
         frame = _block(run, stage, frame, window)
-    for operator in stage.upper:
+    for place, operator in enumerate(stage.upper):
         with run.profile.step(operator) as record:
-            frame = run.hold(_upper(run, frame, operator, window))
+            if place >= done:
+                frame = run.hold(_upper(run, frame, operator, window))
             record.rows += frame.length
     return frame
 
 
-def _best(run: Run, stage: PlannedStage, window: Window) -> Frame | None:
-    """The best rows of a scan with their scores, where a stage asks for no others and they can be found alone."""
+def _best(run: Run, stage: PlannedStage, window: Window) -> tuple[Frame, int] | None:
+    """The best rows of a scan with their scores, where a stage asks for no others and they can be found alone.
+
+    With them, how many operators above have nothing left to do.
+    """
     top = top_scan(stage)
     if top is None or not window.count or window.end is None:
         return None
@@ -85,9 +90,9 @@ def _best(run: Run, stage: PlannedStage, window: Window) -> Frame | None:
         found = ranked_scan.ranked_scan(run, top, window.end)
         if found is None:
             return None
-        frame, record.note = found
-        record.rows += frame.length
-    return run.hold(frame)
+        record.note = found.way
+        record.rows += found.frame.length
+    return run.hold(found.frame), top.settled if found.in_order else 0
 
 
 def _block(run: Run, stage: PlannedStage, frame: Frame, window: Window) -> Frame:

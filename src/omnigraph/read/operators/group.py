@@ -13,6 +13,7 @@ from omnigraph.query import ir
 from omnigraph.query.evaluate.aggregates import aggregate
 from omnigraph.read.codes.arrays import Codes, combined, distinct_codes, factorize, removed
 from omnigraph.read.codes.order import is_null, order_codes, total_order
+from omnigraph.read.operators.aggregated import argument_values, missing_rows
 from omnigraph.read.operators.sort import column_order
 from omnigraph.read.plan.show import show
 from omnigraph.read.state.frame import ComputedColumn, EntityCodes, Frame
@@ -185,29 +186,21 @@ def _aggregate(run: Run, frame: Frame, wanted: ir.Aggregate, column: ir.Column, 
         counted = _count(run, frame, wanted, groups)
         if counted is not None:
             return counted
-    frame, numbers, sizes = _present(frame, wanted.arg, groups)
-    values = combined(_values(run, frame, wanted.arg))
+    missing = missing_rows(frame, wanted.arg)
+    numbers, sizes = _without(groups, missing)
+    values = argument_values(run, frame, wanted.arg, missing)
     named = wanted if wanted.source else replace(wanted, source=show(wanted))
-    return aggregate(named, values, numbers, groups.count, type_, sizes)
+    return aggregate(named, values, numbers, groups.count, type_, sizes, nothing=frame.length == 0)
 
 
-def _present(frame: Frame, expr: ir.Expr, groups: Groups) -> tuple[Frame, Codes, Codes | None]:
-    """The rows in which the variable of a property stands for something: aggregates skip the others.
-
-    An `optional` leaves few rows alone: to drop them here is much cheaper than to carry their nulls through.
-    """
-    if isinstance(expr, ir.Prop):
-        codes = frame.bindings[expr.var]
-        missing = np.flatnonzero(codes < 0)
-        if len(missing):
-            numbers = groups.numbers
-            sizes = None
-            if groups.sizes is not None:
-                sizes = groups.sizes - np.bincount(numbers[missing], minlength=groups.count)
-            kept = removed(codes, missing)
-            of_kept = numbers[: len(kept)] if groups.count == 1 else removed(numbers, missing)
-            return Frame(len(kept), {expr.var: kept}), of_kept, sizes
-    return frame, groups.numbers, groups.sizes
+def _without(groups: Groups, missing: Codes) -> tuple[Codes, Codes | None]:
+    """The groups of all rows but some, and how many rows each has then."""
+    numbers, sizes = groups.numbers, groups.sizes
+    if len(missing) == 0:
+        return numbers, sizes
+    if sizes is not None:
+        sizes = sizes - np.bincount(numbers[missing], minlength=groups.count)
+    return numbers[: len(numbers) - len(missing)] if groups.count == 1 else removed(numbers, missing), sizes
 
 
 def _count(run: Run, frame: Frame, wanted: ir.Aggregate, groups: Groups) -> pa.Array | None:
@@ -246,11 +239,3 @@ def _count(run: Run, frame: Frame, wanted: ir.Aggregate, groups: Groups) -> pa.A
         return pa.array(np.count_nonzero(seen.reshape(count, size), axis=1), pa.int64())
     numbers = numbers[factorize([numbers, codes], len(numbers))[1]]
     return pa.array(np.bincount(numbers, minlength=count), pa.int64())
-
-
-def _values(run: Run, frame: Frame, expr: ir.Expr) -> pa.Array:
-    """The values of an expression; a property that many rows share is read once for each entity."""
-    if not isinstance(expr, ir.Prop) or 2 * run.entities(run.variables[expr.var]).size() > frame.length:
-        return run.evaluate(expr, frame)
-    distinct, inverse = distinct_codes(frame.bindings[expr.var])
-    return run.evaluate(expr, Frame(len(distinct), {expr.var: distinct})).take(pa.array(inverse))

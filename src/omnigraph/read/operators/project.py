@@ -31,8 +31,9 @@ def _fetch_together(run: Run, frame: Frame, columns: tuple[ir.Column, ...]) -> N
         elif isinstance(column.expr, ir.Entity) and isinstance(column.type, EntityType):
             wanted.setdefault(column.expr.var, []).extend(shown_columns(run.catalog, column.type.table_key))
     for var, names in wanted.items():
-        codes = frame.bindings[var]
-        run.entities(run.variables[var]).prefetch(codes[codes >= 0], names)
+        if len(names) > 1:
+            codes = frame.bindings[var]
+            run.entities(run.variables[var]).prefetch(codes[codes >= 0], names)
 
 
 def _typed(array: pa.Array, field: pa.Field) -> pa.Array:
@@ -51,6 +52,10 @@ def _column(run: Run, frame: Frame, column: ir.Column) -> pa.Array:
             return entities(run, column.type, computed.tables, computed.codes)
         case ir.ColumnRef(name=name):
             return frame.columns[name]
+        case ir.Prop(var=var):
+            values = run.values(run.variables[var], frame.bindings[var], [column.expr])[0]
+            run.memory.expect("the values of properties", values.nbytes)
+            return values
         case ir.Literal(value=None):
             return pa.nulls(frame.length, result_type(column.type, run.catalog))
         case _:

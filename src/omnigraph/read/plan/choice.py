@@ -30,10 +30,10 @@ class TraversalMode(StrEnum):
 
 LOOKUP = 1000.0
 """One question to an edge table, whatever its size."""
-LOOKUP_NODE = 15.0
-"""Each node that is asked for."""
+LOOKUP_NODE = 200.0
+"""Each node that is asked for: its page of the index, and its edges, which lie anywhere in the table."""
 SCAN_EDGE = 0.1
-"""Each edge, when there is no index to ask."""
+"""Each edge, when there is no index to ask, or when so many nodes are asked for that reading all edges is quicker."""
 FOUND_EDGE = 2.0
 """Each edge that comes back: its ids are text and have to be numbered."""
 BUILD_EDGE = 0.4
@@ -99,13 +99,16 @@ def _wants_all(
     """Whether a scanned table is better numbered as a whole: it is already, or a search looks at a good part of it."""
     if caches.nodes.peek(reader.state(table_key)) is not None:
         return True
-    if _asks_for_one(step, table_key, catalog) and not reader.is_indexed(table_key, "id"):
-        # Look-ups by key without an index read the whole column each time: soon the ids are better kept.
-        rows = reader.row_count(table_key)
-        state = reader.state(table_key)
-        if caches.spent.get(state, 0.0) >= LOOKUP + READ_ID * rows:
-            return True
-        caches.spend(state, LOOKUP + SCAN_ID * rows)
+    if _asks_for_one(step, table_key, catalog):
+        knows = reader.knows_ids(table_key)
+        if knows or not reader.is_indexed(table_key, "id"):
+            rows = reader.row_count(table_key)
+            state = reader.state(table_key)
+            if caches.spent.get(state, 0.0) >= LOOKUP + READ_ID * rows:
+                return True
+            if not knows:
+                # Without an index the whole column is read each time: soon the ids are better kept.
+                caches.spend(state, LOOKUP + SCAN_ID * rows)
     if any(top is not None and top.step is step for top in map(top_scan, plan.stages)):
         return False
     ranked = {ranking.var for operator in plan.upper for ranking in rankings(operator)}
@@ -140,9 +143,9 @@ def _indexed_cost(step: EdgeStep, edge: str, reader: TableReader) -> float:
     asked = step.sources if hops == 1 else step.sources + (hops - 1) * max(reached, step.sources)
     column = "dst" if step.direction is ir.Direction.IN else "src"
     found = FOUND_EDGE * min(max(reached, asked), edges)
-    if not reader.is_indexed(edge, column):
-        return hops * (LOOKUP + SCAN_EDGE * edges) + found
-    return hops * LOOKUP + LOOKUP_NODE * min(asked, hops * edges + 1) + found
+    # Many nodes are found by reading the table once a hop, index or not.
+    read = hops * SCAN_EDGE * edges
+    return hops * LOOKUP + (min(LOOKUP_NODE * asked, read) if reader.is_indexed(edge, column) else read) + found
 
 
 def _csr_cost(edge: str, reader: TableReader, catalog: Catalog, caches: ReadCaches) -> float:

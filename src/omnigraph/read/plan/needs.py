@@ -23,18 +23,24 @@ def carried_columns(plan: Plan, catalog: Catalog) -> dict[str, tuple[str, ...]]:
     early: dict[str, set[str]] = {}
     for expr in _early(plan):
         _note(expr, early, catalog)
-    late: dict[str, set[str]] = {}
-    for column in plan.query.root.columns:
-        _note(column.expr, late, catalog)
+    late = shown_properties(plan, catalog)
     cut = any(isinstance(operator, ir.Limit | ir.GroupBy) for operator in plan.upper)
     carried: dict[str, tuple[str, ...]] = {}
     for step in every_step_of(plan):
         if isinstance(step, ScanStep):
             names = set(early.get(step.var, ()))
             if not cut or step.rows <= FEW_ROWS:
-                names |= late.get(step.var, set())
+                names |= set(late.get(step.var, ()))
             carried[step.var] = tuple(sorted(names - {"id"}))
     return carried
+
+
+def shown_properties(plan: Plan, catalog: Catalog) -> dict[str, tuple[str, ...]]:
+    """For each variable the properties that its rows show in the result."""
+    late: dict[str, set[str]] = {}
+    for column in plan.query.root.columns:
+        _note(column.expr, late, catalog)
+    return {var: tuple(sorted(names - {"id"})) for var, names in late.items()}
 
 
 def _early(plan: Plan) -> Iterator[ir.Expr]:

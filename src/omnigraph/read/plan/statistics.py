@@ -5,8 +5,8 @@ The guesses only choose between plans that give the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from omnigraph.query import ir
@@ -20,6 +20,8 @@ RANGE = 0.3
 TEXT_PART = 0.1
 SEARCH = 0.05
 OTHER = 0.5
+LISTED = 10
+"""Values of a list of which nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,8 @@ class Statistics:
     reader: TableReader
     matching: Callable[[str, ir.TextMatch], float | None] = lambda table_key, match: None
     """How many rows of a table match a text predicate, where its index can tell at once."""
+    lengths: Mapping[str, int] = field(default_factory=dict)
+    """How many values the lists among the parameters have, roughly."""
 
     def rows(self, table_key: str) -> int:
         """Rows of a table."""
@@ -64,8 +68,9 @@ class Statistics:
                 return RANGE
             case ir.In(item=item, items=ir.Literal(value=tuple(values))):
                 return min(1.0, (self._equality(table_key, item) or EQUALITY) * len(values))
-            case ir.In(item=item):
-                return min(1.0, (self._equality(table_key, item) or EQUALITY) * 10)
+            case ir.In(item=item, items=items):
+                length = self.lengths.get(items.name, LISTED) if isinstance(items, ir.Param) else LISTED
+                return min(1.0, (self._equality(table_key, item) or EQUALITY) * length)
             case ir.IsNull(negated=negated):
                 return 0.9 if negated else 0.1
             case ir.Contains() | ir.StartsWith() | ir.EndsWith() | ir.Matches():
@@ -122,5 +127,5 @@ def text_matches(query: ir.ReadQuery) -> tuple[ir.TextMatch, ...]:
         elif isinstance(part, tuple):
             waiting += part
         elif is_dataclass(part):
-            waiting += [getattr(part, field.name) for field in fields(part)]
+            waiting += [getattr(part, each.name) for each in fields(part)]
     return tuple(found)

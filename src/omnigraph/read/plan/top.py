@@ -15,6 +15,9 @@ class TopScan:
 
     step: ScanStep
     operator: ir.Rank | ir.Fuse
+    settled: int
+    """So many operators of the stage have nothing left to do on the best rows in order of score and id; 0 when other
+    keys have a say in the order."""
 
     @property
     def rankings(self) -> tuple[ir.Nearest | ir.Bm25, ...]:
@@ -34,25 +37,28 @@ def top_scan(stage: PlannedStage) -> TopScan | None:
     match upper[len(ranks) :]:
         case (
             ir.Filter(predicate=ir.IsNull(item=ir.ColumnRef(name=kept), negated=True)),
-            ir.Sort(keys=keys),
+            ir.Sort(keys=keys, tie_break=tie_break),
             ir.Limit(),
             *_,
         ):
             decisive = next((operator for operator in ranks if operator.column == kept), None)
         case _:
             return None
-    if decisive is None or not _leads(keys, decisive):
+    if decisive is None:
         return None
-    found = TopScan(block.steps[0], decisive)
+    # No score is null above the filter, so a key that puts those last says nothing.
+    says = [key for key in keys if key.expr != ir.IsNull(ir.ColumnRef(decisive.column, F64, True))]
+    if not _leads(says, decisive):
+        return None
+    alone = len(says) == len(ranks) == 1 and tie_break == (block.steps[0].var,)
+    found = TopScan(block.steps[0], decisive, len(ranks) + 2 if alone else 0)
     return found if all(ranking.var == found.step.var for ranking in found.rankings) else None
 
 
-def _leads(keys: tuple[ir.SortKey, ...], operator: ir.Rank | ir.Fuse) -> bool:
+def _leads(keys: list[ir.SortKey], operator: ir.Rank | ir.Fuse) -> bool:
     """Whether rows are ordered by this score before anything else, best first."""
-    # No score is null above the filter, so a key that puts those last says nothing.
-    says = [key for key in keys if key.expr != ir.IsNull(ir.ColumnRef(operator.column, F64, True))]
     best_is_least = isinstance(operator, ir.Rank) and isinstance(operator.ranking, ir.Nearest)
-    match says:
+    match keys:
         case [ir.SortKey(expr=ir.ColumnRef(name=name), descending=descending), *_]:
             return name == operator.column and descending != best_is_least
         case _:

@@ -15,13 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.query import ir
-from omnigraph.read.codes.arrays import combined
+from omnigraph.read.codes.arrays import combined, gathered
 from omnigraph.read.search.analyzer import analyzer
 from omnigraph.read.search.corpora import corpus_of
 from omnigraph.read.search.kept_rows import kept_rows
 from omnigraph.read.search.probing import ladder, lies_early
 from omnigraph.read.search.searched import Searched
-from omnigraph.read.search.texts import Corpus, Counted, bm25, counted, rarity
+from omnigraph.read.search.texts import Corpus, Counted, bm25, counted, may_have, rarity
 from omnigraph.read.search.vectors import distances, matrix, may_be_near
 from omnigraph.read.state.run_state import Run
 from omnigraph.schema.search_settings import Metric
@@ -44,10 +44,14 @@ class Best:
     ids: pa.Array
     scores: npt.NDArray[np.float64]
     way: str
+    rows: pa.Table | None = None
+    """What was read of rows along with their ids, each once; others may be among the best too."""
 
 
-def best_by_text(run: Run, searched: Searched, query: str, predicate: ir.Expr | None, count: int) -> Best:
-    """The rows with the highest BM25 scores among those that pass the predicate."""
+def best_by_text(
+    run: Run, searched: Searched, query: str, predicate: ir.Expr | None, count: int, shown: Sequence[str] = ()
+) -> Best:
+    """The rows with the highest BM25 scores among those that pass the predicate, read along with what is shown."""
     tokens = analyzer(searched.settings).tokens(query)
     if not tokens:
         return Best(pa.array([], pa.large_string()), np.empty(0), "no tokens")
@@ -56,13 +60,14 @@ def best_by_text(run: Run, searched: Searched, query: str, predicate: ir.Expr | 
     if coverage is None or corpus is None:
         ids, found, exact = _read_texts(run, searched, tokens, predicate, None)
         return Best(ids, bm25(found, exact), "read the column: no index")
-    ids, scores = _asked_texts(run, searched, query, tokens, corpus, predicate, count)
-    way = f"text index, {len(ids)} candidates"
+    ids, scores, rows = _asked_texts(run, searched, query, tokens, corpus, predicate, count, shown)
+    asked = len(ids)
+    way = f"text index, {asked} candidates"
     if coverage.uncovered:
         more, found, _ = _read_texts(run, searched, tokens, predicate, coverage.uncovered)
-        ids, scores = pa.concat_arrays([ids, more]), np.concatenate([scores, bm25(found, corpus)])
+        ids, scores = pa.concat_arrays([combined(ids), more]), np.concatenate([scores, bm25(found, corpus)])
         way += f", {len(coverage.uncovered)} uncovered fragments read"
-    return Best(ids, scores, way)
+    return Best(ids, scores, way, rows if shown and rows.num_rows == asked else None)
 
 
 def _asked_texts(
@@ -73,17 +78,19 @@ def _asked_texts(
     corpus: Corpus,
     predicate: ir.Expr | None,
     count: int,
-) -> tuple[pa.Array, npt.NDArray[np.float64]]:
+    shown: Sequence[str],
+) -> tuple[pa.Array, npt.NDArray[np.float64], pa.Table]:
+    columns = list(dict.fromkeys(["id", searched.column, *shown]))
     question = TextQuestion(searched.column, TextKind.ANY, query)
     limit = count + max(SPARE, count // 8)
     while True:
         run.stop.check()
-        rows = run.reader.ask_text(searched.table_key, question, ["id", searched.column], predicate, limit)
-        scores = bm25(counted(combined(rows.column(searched.column)), tokens, searched.settings), corpus)
-        ids, own = _once(combined(rows.column("id")), scores)
+        rows = run.reader.ask_text(searched.table_key, question, columns, predicate, limit)
+        scores = bm25(counted(gathered(rows.column(searched.column)), tokens, searched.settings), corpus)
+        ids, own = _once(gathered(rows.column("id")), scores)
         enough = len(own) >= count and rows.column("_score").to_numpy().min() < np.sort(own)[-count] * (1 - TIE)
         if rows.num_rows < limit or enough:
-            return ids, own
+            return ids, own, rows
         limit *= 4
 
 
@@ -100,14 +107,20 @@ def _once(ids: pa.Array, scores: npt.NDArray[np.float64]) -> tuple[pa.Array, npt
 def _read_texts(
     run: Run, searched: Searched, tokens: list[str], predicate: ir.Expr | None, fragments: Sequence[int] | None
 ) -> tuple[pa.Array, Counted, Corpus]:
-    """Texts that have a token and pass the predicate, and the statistics of all texts that were read."""
+    """Texts that have a token and pass the predicate, and of a whole column the statistics of all its texts."""
     ids: list[pa.Array] = [pa.array([], pa.large_string())]
     parts: list[Counted] = []
     texts = total = 0
     having = np.zeros(len(tokens), dtype=np.int64)
     for batch, passing in run.reader.judged(searched.table_key, ["id", searched.column], predicate, fragments):
         run.stop.check()
-        found = counted(batch.column(searched.column), tokens, searched.settings)
+        column = batch.column(searched.column)
+        if fragments is not None:
+            # Statistics come from the index: only texts that can match are taken apart.
+            can = np.flatnonzero(passing & may_have(column, tokens, searched.settings))
+            batch, passing = batch.take(pa.array(can)), passing[can]
+            column = batch.column(searched.column)
+        found = counted(column, tokens, searched.settings)
         texts += int((found.sizes > 0).sum())
         total += int(found.sizes.sum())
         having += (found.counts > 0).sum(axis=1)
@@ -127,8 +140,9 @@ def best_by_distance(
     predicate: ir.Expr | None,
     count: int,
     exact: bool,
+    shown: Sequence[str] = (),
 ) -> Best:
-    """The rows with the nearest vectors among those that pass the predicate."""
+    """The rows with the nearest vectors among those that pass the predicate, read along with what is shown."""
     coverage = run.reader.vector_coverage(searched.table_key, searched.column, searched.metric)
     much = count * MUCH_SHARE >= run.reader.row_count(searched.table_key)
     if exact or much or coverage is None or not coverage.covered:
@@ -140,13 +154,14 @@ def best_by_distance(
         if few is not None:
             scores = distances(combined(few.column(searched.column)), vector, searched.metric).astype(np.float64)
             return Best(combined(few.column("id")), scores, f"exact: {few.num_rows} rows pass the filter")
-    ids, scores, probes = _asked_vectors(run, searched, vector, predicate, count, coverage)
+    ids, scores, probes, rows = _asked_vectors(run, searched, vector, predicate, count, coverage, shown)
+    asked = len(ids)
     way = f"vector index, {probes} of {coverage.partitions} partitions probed"
     if coverage.uncovered:
         more, extra = _read_vectors(run, searched, vector, predicate, count, coverage.uncovered)
         ids, scores = pa.concat_arrays([ids, more]), np.concatenate([scores, extra])
         way += f", {len(coverage.uncovered)} uncovered fragments read"
-    return Best(ids, scores, way)
+    return Best(ids, scores, way, rows if shown and rows.num_rows == asked else None)
 
 
 def _few(run: Run, searched: Searched, predicate: ir.Expr) -> pa.Table | None:
@@ -167,8 +182,10 @@ def _asked_vectors(
     predicate: ir.Expr | None,
     count: int,
     coverage: Coverage,
-) -> tuple[pa.Array, npt.NDArray[np.float64], int]:
+    shown: Sequence[str],
+) -> tuple[pa.Array, npt.NDArray[np.float64], int, pa.Table]:
     """Candidates of the index: more partitions are probed until the answer stands."""
+    columns = list(dict.fromkeys(["id", searched.column, *shown]))
     products = searched.metric is Metric.DOT
     centres = None if products else run.reader.vector_centres(searched.table_key, searched.column, coverage)
     before: frozenset[str] | None = None
@@ -177,7 +194,7 @@ def _asked_vectors(
         run.stop.check()
         last = probes >= coverage.partitions
         question = VectorQuestion(searched.column, vector, searched.metric, limit, None if last else probes)
-        rows = run.reader.ask_vectors(searched.table_key, question, ["id", searched.column], predicate)
+        rows = run.reader.ask_vectors(searched.table_key, question, columns, predicate)
         column = combined(rows.column(searched.column))
         measured = distances(column, vector, searched.metric).astype(np.float64)
         ids, scores = _once(combined(rows.column("id")), measured)
@@ -192,7 +209,7 @@ def _asked_vectors(
         if nearest == before:
             break
         before = nearest
-    return ids, scores, min(probes, coverage.partitions)
+    return ids, scores, min(probes, coverage.partitions), rows
 
 
 def _read_vectors(

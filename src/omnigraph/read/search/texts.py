@@ -51,20 +51,40 @@ class TextQuery:
 
 def matching(texts: pa.Array, query: TextQuery) -> Mask:
     """Which texts match. A missing text, and a query without tokens, match nothing."""
-    wanted = analyzer(query.settings)
     tokens = query.tokens
+    found = np.zeros(len(texts), dtype=bool)
     if not tokens or len(texts) == 0:
-        return np.zeros(len(texts), dtype=bool)
-    marked = wanted.marked(texts)
+        return found
+    if query.predicate is ir.TextPredicate.FUZZY:
+        return _near(analyzer(query.settings).marked(texts), query, tokens)
+    at = np.flatnonzero(may_have(texts, tokens, query.settings))
+    found[at] = _matching(analyzer(query.settings).marked(texts.take(pa.array(at))), query, tokens)
+    return found
+
+
+def may_have(texts: pa.Array, tokens: list[str], settings: TextSettings) -> Mask:
+    """The texts that can have one of the tokens.
+
+    A text that is ASCII as a whole has a token only where it has its letters, if words stay as they are: a look for
+    those is much quicker than taking it apart.
+    """
+    if not settings.plain:
+        return np.ones(len(texts), dtype=bool)
+    can: Mask = ~_mask(pc.fill_null(pc.string_is_ascii(texts), True))
+    lowered = pc.ascii_lower(texts)
+    for token in tokens:
+        can |= _mask(pc.fill_null(pc.match_substring(lowered, token), False))
+    return can
+
+
+def _matching(marked: pa.Array, query: TextQuery, tokens: list[str]) -> Mask:
     match query.predicate:
         case ir.TextPredicate.SEARCH:
             return np.asarray(_having(marked, tokens).any(axis=0))
         case ir.TextPredicate.MATCH_ALL:
             return np.asarray(_having(marked, tokens).all(axis=0))
-        case ir.TextPredicate.MATCH_TEXT:
-            return _phrase(marked, wanted.sequence(query.text))
-        case ir.TextPredicate.FUZZY:
-            return _near(marked, query, tokens)
+        case _:
+            return _phrase(marked, analyzer(query.settings).sequence(query.text))
 
 
 def _having(marked: pa.Array, tokens: list[str]) -> npt.NDArray[np.bool_]:
@@ -113,7 +133,8 @@ FEW = 128
 def counted(texts: pa.Array, tokens: list[str], settings: TextSettings) -> Counted:
     """Count tokens in texts."""
     if len(texts) <= FEW:
-        listed = [[] if text is None else analyzer(settings).listed(text) for text in texts.to_pylist()]
+        wanted = analyzer(settings)
+        listed = [[] if text is None else wanted.listed(text) for text in texts.to_pylist()]
         sizes = np.array([len(each) for each in listed], dtype=np.int64)
         found = np.array([[each.count(token) for each in listed] for token in tokens], dtype=np.int64)
         return Counted(sizes, found.reshape(len(tokens), len(texts)))

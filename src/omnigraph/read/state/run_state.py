@@ -50,6 +50,8 @@ class Run:
     """Edge tables that are followed in memory."""
     carried: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The properties of each variable that are worth reading along with its scan."""
+    shown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The properties of each variable that the result shows."""
     provider: EmbeddingProvider | None = None
     _spaces: dict[str, Space] = field(default_factory=dict)
     _unions: dict[tuple[str, ...], UnionSpace] = field(default_factory=dict)

@@ -21,6 +21,9 @@ from omnigraph.storage.index_search import Coverage
 
 SPENT_STATES = 256
 
+KEPT_ROW_BYTES = 16_000_000
+"""Rows that were looked up by id take no more than this."""
+
 
 READS = Budget(lambda: settings().read_cache)
 """One budget for what all graphs of this process keep for reads."""
@@ -49,8 +52,11 @@ class ReadCaches:
     """Predicates that leave more rows than are worth reading one by one, by table state."""
     codes: SingleFlightCache[Any] = field(init=False)
     plans: SingleFlightCache[Any] = field(init=False)
+    carried: SingleFlightCache[Any] = field(init=False)
     searches: SingleFlightCache[Any] = field(init=False)
     indexed: SingleFlightCache[frozenset[str]] = field(init=False)
+    rows: SingleFlightCache[pa.Table] = field(init=False)
+    """Rows that were looked up by id, by what their fragments consist of: they outlive writes to other rows."""
     spent: dict[Hashable, float] = field(default_factory=dict)
     """What look-ups in an edge table have cost so far, by its state, in rough microseconds."""
 
@@ -67,8 +73,10 @@ class ReadCaches:
         self.many = SingleFlightCache(1024, lambda known: 0)
         self.codes = SingleFlightCache(4 * entries, _maybe_nbytes, column_bytes, budget=READS)
         self.plans = SingleFlightCache(256, lambda plan: 0)
+        self.carried = SingleFlightCache(256, lambda found: 0)
         self.searches = SingleFlightCache(256, lambda found: 0)
         self.indexed = SingleFlightCache(256, lambda columns: 0)
+        self.rows = SingleFlightCache(256, _nbytes, min(column_bytes, KEPT_ROW_BYTES))
 
     def topology(self, reader: TableReader, edge: str, *, one_kind: bool) -> Topology:
         """The adjacency of an edge table."""
@@ -129,6 +137,7 @@ class ReadCaches:
             self.codes,
             self.plans,
             self.searches,
+            self.rows,
         ):
             cache.clear()
 

@@ -118,6 +118,10 @@ class TableReader(Protocol):
         """Whether `lookup` and equality on this column are answered without reading the whole column."""
         ...
 
+    def knows_ids(self, table_key: str) -> bool:
+        """Whether it is known without an index where each id is; look-ups by id then tell `ReadCaches.spend`."""
+        ...
+
 
 TEXT_WIDTH = 64
 LIST_ITEMS = 8
@@ -239,4 +243,8 @@ class ArrowTables:
 
     def is_indexed(self, table_key: str, column: str) -> bool:
         """In memory nothing is indexed."""
+        return False
+
+    def knows_ids(self, table_key: str) -> bool:
+        """In memory nothing is known of ids."""
         return False

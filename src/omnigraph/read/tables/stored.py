@@ -17,12 +17,15 @@ from omnigraph.read.tables.reader import passing, type_width
 from omnigraph.read.tables.values import conjunction, holds
 from omnigraph.schema.search_settings import Metric, TextSettings
 from omnigraph.storage.index_search import Coverage, TextQuestion, VectorQuestion
-from omnigraph.storage.reading.filters import is_null, not_
+from omnigraph.storage.reading.filters import Compare, eq, is_null, not_
 from omnigraph.storage.reading.pushdown import split
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.values import TableVersion
 
 ROW_ID = "_rowid"
+
+KNOWN_LOOKUP = 100.0
+"""Rough microseconds that a look-up of an id whose place is known takes longer than one in memory."""
 
 
 class StoredTables:
@@ -47,11 +50,29 @@ class StoredTables:
         pushed, rest = split(predicate)
         residual = conjunction(rest)
         wanted = list(dict.fromkeys(columns))
+        match pushed:
+            case Compare(column="id", operator="=", value=str(one)) if residual is None:
+                return self._row(table_key, one, wanted)
         if residual is None:
             return self._tables.scan_table(self._version(table_key), columns=wanted, filter=pushed)
         read = _with_columns_of(residual, wanted)
         table = self._tables.scan_table(self._version(table_key), columns=read, filter=pushed)
         return table.filter(holds(residual, table.num_rows, table.column)).select(wanted)
+
+    def _row(self, table_key: str, wanted: str, columns: Sequence[str]) -> pa.Table:
+        """The row with an id. It is kept for as long as the files that it is in stay what they are: writes to other
+        rows make new versions of the table, and a reader beside them would ask for the same row at each."""
+        version = self._version(table_key)
+        place = self._tables.place_of_id(version, wanted)
+        if place is None:
+            return self._tables.scan_table(version, columns=columns, filter=eq("id", wanted))
+        fragments = place.fragments
+
+        def read() -> pa.Table:
+            self._caches.spend(self.state(table_key), KNOWN_LOOKUP)
+            return self._tables.scan_table(version, columns=columns, filter=eq("id", wanted), fragments=fragments)
+
+        return self._caches.rows.get((place.content, wanted, tuple(columns)), read)
 
     def batches(
         self,
@@ -167,6 +188,10 @@ class StoredTables:
         """Whether most of the table is covered by an index on this column."""
         covered = self._caches.indexed.get(self.state(table_key), lambda: self._indexed(table_key))
         return column in covered
+
+    def knows_ids(self, table_key: str) -> bool:
+        """Whether it is known of all fragments which ids they have."""
+        return self._tables.knows_ids(self._version(table_key))
 
     def _indexed(self, table_key: str) -> frozenset[str]:
         indexes = self._tables.list_indexes(self._version(table_key))

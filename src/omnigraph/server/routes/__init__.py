@@ -6,6 +6,7 @@ __all__ = [
     "data_routes",
     "graph_calls",
     "history_routes",
+    "request_bodies",
     "schema_routes",
     "server_routes",
     "stored_routes",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from functools import partial
 from typing import IO, Annotated, Any, Literal
 
 import orjson
@@ -102,16 +101,10 @@ async def load_stream(
     ticket = call.admit(Need(Action.CHANGE, place))
     try:
         with tempfile.SpooledTemporaryFile(_SPOOLED) as spool:
-            held: list[bytes] = []
-            size = 0
-            async for piece in call.request.stream():
-                ticket.hold(len(piece))
-                held.append(piece)
-                size += len(piece)
-                if size >= 1 << 20:
-                    await call.state.threads.write(partial(_keep, spool, held))
-                    held, size = [], 0
-            await call.state.threads.write(partial(_keep, spool, held))
+            async with call.state.threads.kept(spool) as keep:
+                async for piece in call.request.stream():
+                    ticket.hold(len(piece))
+                    await keep(piece)
             spool.seek(0)
             rows = {} if rows_of is None else {"type": rows_of, "src": src, "dst": dst}
             data = spool if rows_of is None else _rows(spool)
@@ -267,10 +260,6 @@ def _rows(lines: IO[bytes]) -> Iterator[Any]:
             yield orjson.loads(line)
         except orjson.JSONDecodeError as error:
             raise BadRequest(f"line {number} is not JSON: {error}") from None
-
-
-def _keep(spool: IO[bytes], pieces: list[bytes]) -> None:
-    spool.write(b"".join(pieces))
 
 
 def _read_need(branch: str | None, at: Any, action: Action = Action.READ) -> Need:

@@ -69,33 +69,43 @@ def pagerank(
 
     if not 0 <= damping < 1:
         raise BadRequest(f"The damping of PageRank lies between 0 and 1, without 1; it is {damping}.")
-    everybody = _everybody(edges, vertices).localCheckpoint()
-    count = everybody.count()
+    # Nodes lie where their edges do, and stay there: a round moves nothing but what nodes give to each other.
+    parts = int(edges.sparkSession.conf.get("spark.sql.shuffle.partitions", "8") or 8)
+    out = edges.groupBy("src").agg(f.count("*").alias("out"))
+    everybody = (
+        _everybody(edges, vertices)
+        .join(out, f.col("id") == f.col("src"), "left")
+        .select("id", f.col("out").isNull().alias("leaf"), (f.lit(1.0) / f.col("out")).alias("share"))
+        .repartition(parts, "id")
+        .localCheckpoint()
+    )
+    count, leaves = everybody.agg(f.count("*"), f.count_if("leaf")).first() or (0, 0)
     if count == 0:
         return everybody.select("id", f.lit(0.0).alias("rank"))
-    out = edges.groupBy("src").agg(f.count("*").alias("out"))
-    weighted = edges.join(out, "src").select("src", "dst", (f.lit(1.0) / f.col("out")).alias("share")).localCheckpoint()
-    leaves = everybody.join(out, everybody["id"] == out["src"], "left_anti").select("id").localCheckpoint()
-    ranks = everybody.select("id", f.lit(1.0 / count).alias("rank"))
+    steps = edges.select("src", "dst").repartition(parts, "src").localCheckpoint()
+    ranks = everybody.withColumn("rank", f.lit(1.0 / count))
+    lost = leaves / count
     for _ in range(max_rounds):
-        lost = ranks.join(leaves, "id").agg(f.sum("rank")).first()[0] or 0.0
         given = (
-            weighted.join(ranks, weighted["src"] == ranks["id"])
+            steps.join(ranks, steps["src"] == ranks["id"])
             .groupBy(f.col("dst").alias("id"))
             .agg(f.sum(f.col("rank") * f.col("share")).alias("given"))
         )
         floor = (1 - damping) / count + damping * lost / count
+        rank = f.lit(floor) + damping * f.coalesce("given", f.lit(0.0))
         following = (
             ranks.withColumnRenamed("rank", "before")
             .join(given, "id", "left")
-            .select("id", "before", (f.lit(floor) + damping * f.coalesce("given", f.lit(0.0))).alias("rank"))
+            .select("id", "leaf", "share", "before", rank.alias("rank"))
             .localCheckpoint()
         )
-        moved = following.agg(f.sum(f.abs(f.col("rank") - f.col("before")))).first()[0]
-        ranks = following.select("id", "rank")
+        moved, lost = following.agg(
+            f.sum(f.abs(f.col("rank") - f.col("before"))), f.sum(f.when(f.col("leaf"), f.col("rank")).otherwise(0.0))
+        ).first() or (0.0, 0.0)
+        ranks = following.drop("before")
         if moved < tolerance:
             break
-    return ranks
+    return ranks.select("id", "rank")
 
 
 def shortest_path_lengths(

@@ -76,7 +76,7 @@ class FilesInput(LoadInput):
 
     def __init__(self, files: list[InputFile], options: InputOptions, cores: int) -> None:
         weight = sum(map(weight_of, files))
-        super().__init__(options, max(cores, -(-weight // BUCKET_BYTES)) if _is_large(weight) else 1)
+        super().__init__(options, _buckets(weight, cores) if _is_large(weight) else 1)
         self._files = files
         self._cores = cores
         self._splits: list[Split] = []
@@ -230,7 +230,12 @@ def _frame_buckets(session: SparkSession, frame: DataFrame) -> int:
     if not _is_large(size):
         return 1
     most = max(int(session.conf.get("spark.sql.shuffle.partitions", "8") or 8), _cores(session))
-    return min(max(_cores(session), -(-size // BUCKET_BYTES)), most)
+    return min(_buckets(size, _cores(session)), most)
+
+
+def _buckets(size: int, cores: int) -> int:
+    """In how many parts to check the keys of this much input: as many for each core, so that none waits for a last."""
+    return cores * -(-size // (cores * BUCKET_BYTES))
 
 
 def _cores(session: SparkSession) -> int:

@@ -194,7 +194,8 @@ class _Task:
         for (wanted, type_), values in zip(self.asked, columns[self.kept :], strict=True):
             stored = values.cast(stored_type(type_of(wanted.arg)))
             result = stored_type(type_)
-            made.append(_aggregated(wanted, stored, numbers, count, result).cast(travelling_type(result)))
+            of_group = _aggregated(wanted, stored, numbers, count, result, nothing=table.num_rows == 0)
+            made.append(of_group.cast(travelling_type(result)))
         yield pa.RecordBatch.from_arrays(made, names=list(self.names))
 
 

@@ -49,6 +49,24 @@ def settle_worker_python(context: Any) -> bool:
     return False
 
 
+def require_python_for_planning(context: Any) -> None:
+    """Refuse a Python of the workers that the driver has not: Spark plans reads of Python sources with it there.
+
+    A path within an archive is relative. It is found in the directory of an executor, which has unpacked the archive,
+    and looked for in the directory that the driver's JVM was started in.
+    """
+    program = str(context.pythonExec)
+    if os.sep not in program or os.path.isabs(program):
+        return
+    directory = context._jvm.java.lang.System.getProperty("user.dir")
+    if not os.path.exists(os.path.join(directory, program)):
+        raise SparkUnavailable(
+            f"the Spark workers of {context.master} run `{program}`, and reads of a graph are planned with it on the "
+            f"driver too, which has none below {directory}. Unpack the archive of the environment there, in a "
+            f"directory named as in spark.archives, and start the driver in {directory}."
+        )
+
+
 def _follow_the_setting(context: Any) -> None:
     """PySpark heeds the setting only under `spark-submit`; a program that was started by itself means the same."""
     wanted = context.getConf().get(SETTING)

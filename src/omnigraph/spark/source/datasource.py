@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 from omnigraph.choices import Target
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, NotFound
+from omnigraph.spark.session.worker_python import require_python_for_planning
 from omnigraph.spark.source.frame_options import FrameOptions, graph_uri
 from omnigraph.spark.source.readers import FilteringReader, Reader, tables_of
 from omnigraph.spark.source.scan_plan import ScanPlan, plan_from_text, scan_plan
@@ -40,9 +41,17 @@ LARGEST_PARTITION = 2_000_000
 def register(session: SparkSession, *, push_down: bool = True) -> None:
     """Make the format known to a session. Filters are pushed down only if the session allows it: `push_down` tells it
     to."""
+    context = context_of(session)
+    if context is not None:
+        require_python_for_planning(context)
     session.dataSource.register(OmniGraphDataSource)
     if push_down:
         session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+
+
+def context_of(session: SparkSession) -> Any:
+    """The context of a session; None over Spark Connect, which has none."""
+    return None if "connect" in type(session).__module__ else session.sparkContext
 
 
 def to_spark(
@@ -119,7 +128,7 @@ def _planned_frame(
 
 def _rows_for(session: SparkSession, rows: int) -> int:
     """Rows per partition that give every core one to read: a task costs as much as reading 100 000 rows."""
-    context = getattr(session, "sparkContext", None) if "connect" not in type(session).__module__ else None
+    context = context_of(session)
     cores = int(context.defaultParallelism) if context is not None else 1
     return min(max(-(-rows // cores), SMALLEST_PARTITION), LARGEST_PARTITION)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -33,6 +33,9 @@ MOST_IDS_WANTED = 1_000
 KEPT_IDS = 250_000
 """Ids that are kept per graph and process: about 25 MB. What is looked up least recently is dropped."""
 
+IDS_READ_FOR_ONE = 16_384
+"""Ids that are read, once, so that the look-up of one knows where it is. For more of them an index is quicker."""
+
 KEPT_VERSIONS = 32
 """Versions of tables whose fragments are kept: a write looks several times into the one it is prepared on."""
 
@@ -51,11 +54,24 @@ class Narrowed:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where the row of one id can be in a version of a table.
+
+    `content` tells what these fragments consist of. Files never change, so a place with the same content, in whichever
+    version, has the same row.
+    """
+
+    fragments: tuple[int, ...]
+    content: Hashable
+
+
+@dataclass(frozen=True, slots=True)
 class _Pieces:
-    """The fragments of one version, and of the small ones the file that has their ids."""
+    """The fragments of one version, of the small ones the file that has their ids, and the columns with their ids."""
 
     fragments: Sequence[FragmentMetadata]
     small: Mapping[int, str]
+    columns: tuple[tuple[str, int], ...]
 
 
 class FragmentIds:
@@ -76,15 +92,19 @@ class FragmentIds:
         if path is not None and ID_COLUMN in rows.column_names:
             self._keep({path: frozenset(rows[ID_COLUMN].to_pylist())})
 
-    def narrow(self, handle: LanceDataset, table: TableVersion, wanted: pa.Array) -> Narrowed | None:
-        """The fragments of a table that can hold one of these ids; None when that is not worth knowing."""
+    def narrow(
+        self, handle: LanceDataset, table: TableVersion, wanted: pa.Array, most_read: int | None = None
+    ) -> Narrowed | None:
+        """The fragments of a table that can hold one of these ids; None when that is not worth knowing, or more than
+        `most_read` ids would have to be read for it."""
         if len(wanted) > MOST_IDS_WANTED:
             return None
         pieces = self._pieces(handle, table)
         if pieces is None:
             return None
         fragments, small = pieces.fragments, pieces.small
-        known = self._known(handle, table, [f for f in fragments if f.id in small], small)
+        most = self._most // 2 if most_read is None else most_read
+        known = self._known(handle, table, [f for f in fragments if f.id in small], small, most)
         if known is None:
             return None
         ids = frozenset(wanted.to_pylist())
@@ -103,16 +123,36 @@ class FragmentIds:
                 present |= found
         return Narrowed(tuple(candidates), frozenset(present), () if present == ids else tuple(elsewhere))
 
+    def place(self, handle: LanceDataset, table: TableVersion, wanted: str) -> Place | None:
+        """Where the row with an id can be; None when that is not worth knowing."""
+        narrowed = self.narrow(handle, table, pa.array([wanted], pa.string()), IDS_READ_FOR_ONE)
+        pieces = self._pieces(handle, table)
+        if narrowed is None or pieces is None:
+            return None
+        held = [fragment for fragment in pieces.fragments if fragment.id in narrowed.candidates]
+        if any(fragment.overlays for fragment in held):
+            return None
+        return Place(narrowed.candidates, (pieces.columns, tuple(_content(fragment) for fragment in held)))
+
+    def knows_all(self, handle: LanceDataset, table: TableVersion) -> bool:
+        """Whether `place` finds every id of a table in one small fragment."""
+        pieces = self._pieces(handle, table)
+        if pieces is None or len(pieces.small) < len(pieces.fragments):
+            return False
+        with self._lock:
+            unknown = [f.physical_rows for f in pieces.fragments if pieces.small[f.id] not in self._files]
+        return int(sum(unknown)) <= IDS_READ_FOR_ONE
+
     def _pieces(self, handle: LanceDataset, table: TableVersion) -> _Pieces | None:
         """The fragments of a version; None when there are too many or none is small. The last few are kept."""
         with self._lock:
             if table in self._last:
                 return self._last[table]
-        id_field = _id_field(handle)
+        columns = _columns(handle)
         found: _Pieces | None = None
-        if id_field is not None and len(handle.fragment_ids()) <= MOST_FRAGMENTS:
+        if ID_COLUMN in dict(columns) and len(handle.fragment_ids()) <= MOST_FRAGMENTS:
             with lance_errors("reading the fragments of", table):
-                found = _pieces_of([fragment.metadata for fragment in handle.get_fragments()], id_field)
+                found = _pieces_of([fragment.metadata for fragment in handle.get_fragments()], columns)
         self._keep_pieces(table, found)
         return found
 
@@ -141,7 +181,7 @@ class FragmentIds:
                     return
                 known = fragment.metadata
             fragments.append(known)
-        self._keep_pieces(after, _pieces_of(fragments, _id_field(handle)))
+        self._keep_pieces(after, _pieces_of(fragments, before.columns))
 
     def kept(self) -> int:
         """How many ids are held."""
@@ -153,6 +193,7 @@ class FragmentIds:
         table: TableVersion,
         fragments: Sequence[FragmentMetadata],
         small: Mapping[int, str],
+        most: int,
     ) -> dict[str, frozenset[str]] | None:
         known: dict[str, frozenset[str]] = {}
         with self._lock:
@@ -161,7 +202,7 @@ class FragmentIds:
                     self._files.move_to_end(path)
                     known[path] = self._files[path]
         unknown = [fragment for fragment in fragments if small[fragment.id] not in known]
-        if sum(fragment.physical_rows for fragment in unknown) > self._most // 2:
+        if sum(fragment.physical_rows for fragment in unknown) > most:
             return None
         if unknown:
             learned = _read_ids(handle, table, unknown)
@@ -183,11 +224,12 @@ class FragmentIds:
                 self._held -= len(dropped)
 
 
-def _pieces_of(fragments: Sequence[FragmentMetadata], id_field: int | None) -> _Pieces | None:
+def _pieces_of(fragments: Sequence[FragmentMetadata], columns: tuple[tuple[str, int], ...]) -> _Pieces | None:
     """None when none is small."""
+    id_field = dict(columns).get(ID_COLUMN)
     files = {f.id: _id_file(f, id_field) for f in fragments if f.physical_rows <= SMALL_FRAGMENT_ROWS}
     small = {number: path for number, path in files.items() if path is not None}
-    return _Pieces(fragments, small) if small else None
+    return _Pieces(fragments, small, columns) if small else None
 
 
 def _read_ids(
@@ -212,8 +254,19 @@ def _read_ids(
     return found
 
 
+def _columns(handle: LanceDataset) -> tuple[tuple[str, int], ...]:
+    """The columns of a table and the numbers by which its files know them."""
+    return tuple((field.name(), field.id()) for field in handle.lance_schema.fields())
+
+
 def _id_field(handle: LanceDataset) -> int | None:
-    return next((field.id() for field in handle.lance_schema.fields() if field.name() == ID_COLUMN), None)
+    return dict(_columns(handle)).get(ID_COLUMN)
+
+
+def _content(fragment: FragmentMetadata) -> Hashable:
+    """What a fragment consists of: its files, and which of their rows are deleted."""
+    deleted = fragment.deletion_file
+    return tuple(file._path for file in fragment.files), None if deleted is None else deleted.json()
 
 
 def _id_file(fragment: FragmentMetadata, id_field: int | None) -> str | None:

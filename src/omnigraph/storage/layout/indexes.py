@@ -218,6 +218,17 @@ def stage_index(
     return stage_index_segments(handles, table, column, kind, [run_index_task(task) for task in work])
 
 
+def stage_indexes(
+    handles: Handles, table: TableVersion, wanted: Sequence[tuple[str, IndexKind, SearchSettings | None]]
+) -> StagedWrite | None:
+    """Build what is missing of several indexes here, as one staged write; None when there is nothing to do."""
+    built = [stage_index(handles, table, *index) for index in wanted]
+    operations = [one.transaction.operation for one in built if one is not None]
+    new = [index for operation in operations for index in operation.new_indices]
+    replaced = [index for operation in operations for index in operation.removed_indices]
+    return staged(table, LanceOperation.CreateIndex(new, replaced)) if new else None
+
+
 def stage_drop_index(handles: Handles, table: TableVersion, name: str) -> StagedWrite | None:
     """Stage the removal of an index by name; None when there is none."""
     with lance_errors("reading the indexes of", table):

@@ -24,21 +24,21 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import obstore
-from obstore.store import LocalStore, MemoryStore, S3Store
 
 from omnigraph.errors import StorageKind
 from omnigraph.failpoints import declare, failpoint
-from omnigraph.storage.constants import OS_LOCK_DIRECTORY, STORE_RETRIES, STORE_RETRY_SECONDS
+from omnigraph.storage.constants import OS_LOCK_DIRECTORY
+from omnigraph.storage.objects.backends import open_backend
 from omnigraph.storage.objects.local_files import write_file
 from omnigraph.storage.objects.object_errors import LostPrecondition, ObjectExists, ObjectNotFound, storage_errors
 from omnigraph.storage.objects.os_locks import exclusive
-from omnigraph.storage.uri import Root, Scheme, clean_path
+from omnigraph.storage.uri import Root, clean_path
 
 TOMBSTONE = b'{"omnigraph": "deleted"}\n'
 """What stands for an object that is deleted, where the store cannot compare and delete in one step."""
@@ -60,8 +60,6 @@ DEAD_TEMPORARY_SECONDS = 600.0
 
 _LOCK_FILES = 64
 _TEMPORARY = re.compile(r"#\d+$")
-
-_memory_stores: dict[str, MemoryStore] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,15 +405,15 @@ class ObjectStore:
     def _read(self, path: str) -> bytes:
         # Without a lock: a put renames a whole file into place, so what is opened is one whole object. And without the
         # library, whose threads cost more than the file does: a small write reads several of these.
-        place = Path(self.root.path, path)
         try:
-            return place.read_bytes()
+            with open(f"{self.root.path}/{path}", "rb") as file:
+                return file.read()
         except (IsADirectoryError, NotADirectoryError):
             raise FileNotFoundError(path) from None
 
     def _store(self) -> Any:
         if self._opened is None:
-            self._opened = _open_store(self.root)
+            self._opened = open_backend(self.root)
         return self._opened
 
     def _there(self) -> bool:
@@ -464,22 +462,6 @@ def _holds_tombstone(place: Path) -> bool:
         return place.read_bytes() in (TOMBSTONE, LEAVING)
     except OSError:
         return False
-
-
-def _open_store(root: Root) -> Any:
-    if root.scheme is Scheme.LOCAL:
-        return LocalStore(prefix=root.path, mkdir=True)
-    if root.scheme is Scheme.MEMORY:
-        return _memory_stores.setdefault(root.path, MemoryStore())
-    options = root.storage_options()
-    allow_http = options.get("allow_http", "").lower() in ("true", "1", "yes")
-    return S3Store(
-        root.bucket,
-        prefix=root.prefix or None,
-        config={key.removeprefix("aws_"): value for key, value in options.items() if key.startswith("aws_")},
-        client_options={"allow_http": True} if allow_http else None,
-        retry_config={"max_retries": STORE_RETRIES, "retry_timeout": timedelta(seconds=STORE_RETRY_SECONDS)},
-    )
 
 
 def _is_older(path: Path, seconds: float) -> bool:

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from omnigraph.storage.objects.lock_waits import lock_within
+
 _open_descriptors: set[int] = set()
 # Reentrant: what is collected while a file is being opened may close files of its own.
 _guard = threading.RLock()
@@ -30,8 +32,7 @@ _PATIENT_PAUSE_SECONDS = 0.004
 less often."""
 
 _TICKET_PAUSE_SECONDS = 0.002
-"""Between two looks at the ticket of the one before: who is second in line has the lock's next holder to wait for too,
-so it need not look often, and the cores are for those who work."""
+"""Between two looks at the ticket of the one before, where there is no thread to wait for it with."""
 
 _IMPATIENT_SECONDS = 0.25
 
@@ -137,8 +138,21 @@ def _queue_up(path: Path, ticket: Path) -> Path | None:
     return path.with_name(last) if last else None
 
 
-def _wait_until_free(path: Path, deadline: float) -> bool:
-    while not is_free(path):
+def _wait_until_free(ticket: Path, deadline: float) -> bool:
+    """Until the owner of a ticket has let go of it, or the deadline has passed.
+
+    Only tickets are waited for in the kernel: their names are used once, so whoever gave up and is woken later is in
+    nobody's way. Of the lock itself it would keep others out for that instant.
+    """
+    try:
+        descriptor = _open(ticket, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    free = lock_within(descriptor, fcntl.LOCK_SH, deadline, close=_close)
+    if free is not None:
+        return free
+    _close(descriptor)
+    while not is_free(ticket):
         if time.monotonic() >= deadline:
             return False
         time.sleep(_TICKET_PAUSE_SECONDS)
@@ -222,13 +236,15 @@ def exclusive(path: Path) -> Iterator[None]:
         _close(descriptor)
 
 
-def _open(path: Path) -> int:
+def _open(path: Path, flags: int = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC) -> int:
     with _guard:
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            descriptor = os.open(path, flags, 0o666)
         except FileNotFoundError:
+            if not flags & os.O_CREAT:
+                raise
             path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            descriptor = os.open(path, flags, 0o666)
         _open_descriptors.add(descriptor)
     return descriptor
 

@@ -153,6 +153,18 @@ def not_(part: Filter) -> Filter:
     return Not(part)
 
 
+def value_asked(condition: object, column: str) -> Value | None:
+    """The one value that a column has in every row for which the condition holds; None when it may have several."""
+    match condition:
+        case Compare(name, "=", value) if name == column:
+            return value
+        case And(parts):
+            asked = (value_asked(part, column) for part in parts)
+            return next((value for value in asked if value is not None), None)
+        case _:
+            return None
+
+
 def to_sql(condition: Filter, schema: pa.Schema) -> str:
     """The condition as filter text for Lance, with literals of the column's type. For the storage package only."""
     match condition:

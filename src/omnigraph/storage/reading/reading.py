@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 from lance.dataset import ColumnOrdering, LanceDataset
 
 from omnigraph.errors import BadRequest, StorageError, StorageKind
-from omnigraph.storage.constants import ID_COLUMN, IDS_PER_INDEX_LOOKUP, SCAN_SHARE
-from omnigraph.storage.handles.fragment_ids import Narrowed
+from omnigraph.storage.constants import FEW_LOOKUPS, ID_COLUMN, IDS_PER_INDEX_LOOKUP, LOOKUP_SCAN_SHARE, SCAN_SHARE
+from omnigraph.storage.handles.fragment_ids import Narrowed, Place
 from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.lance_errors import FileDamaged, TableNotFound, lance_errors
 from omnigraph.storage.objects.object_errors import is_passing
 from omnigraph.storage.objects.objects import open_objects
-from omnigraph.storage.reading.filters import Filter, is_in, to_sql
+from omnigraph.storage.reading.filters import Filter, is_in, to_sql, value_asked
 from omnigraph.storage.staging.staged_files import line_directory
 from omnigraph.storage.values import FragmentInfo, Ordering, TableVersion
 
@@ -53,9 +53,14 @@ def scan(
     arithmetic, prefix, substring, and, or, not; no unsigned columns, no lists, no functions of text). `nearest` and
     `full_text` are Lance's own search descriptions (a mapping; a text, a mapping or a query object); with `prefilter`
     the filter holds before the search takes its best rows, which is what callers mean. Without an `order_by` the order
-    is that of the table's fragments.
+    is that of the table's fragments. A condition that one id fulfils goes to the fragments that can hold it.
     """
     handle = handles.readable(table)
+    if order_by is None and nearest is None and full_text is None:
+        fragments = _holding(handles, table, filter) if fragments is None else fragments
+        if fragments is not None and not fragments:
+            kind = {"with_row_id": with_row_id, "with_row_address": with_row_address, "blobs": blobs}
+            return _no_rows(handles, table, {"columns": columns, **kind}).to_reader()
     orderings = _orderings(order_by)
     names = list(columns) if columns is not None else None
     only_to_order: list[str] = []
@@ -97,6 +102,15 @@ def scan(
     )
 
 
+def _holding(handles: Handles, table: TableVersion, filter: object) -> tuple[int, ...] | None:
+    """The fragments that can hold the one row that a condition asks for by its id; None when it may be in all."""
+    wanted = value_asked(filter, ID_COLUMN)
+    if not isinstance(wanted, str):
+        return None
+    place = place_of_id(handles, table, wanted)
+    return None if place is None else place.fragments
+
+
 _Started = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 
 
@@ -131,6 +145,16 @@ def schema(handles: Handles, table: TableVersion) -> pa.Schema:
     """The table's Arrow schema; blob columns have Lance's blob type."""
     with lance_errors("reading the schema of", table):
         return handles.at(table).schema
+
+
+def place_of_id(handles: Handles, table: TableVersion, wanted: str) -> Place | None:
+    """Where the row with this id can be, and what decides what it is; None when that is not known."""
+    return handles.fragment_ids.place(handles.at(table), table, wanted)
+
+
+def knows_ids(handles: Handles, table: TableVersion) -> bool:
+    """Whether look-ups by id go to the one fragment that has it, without an index."""
+    return handles.fragment_ids.knows_all(handles.at(table), table)
 
 
 def metadata(handles: Handles, table: TableVersion) -> dict[str, str]:
@@ -171,7 +195,8 @@ def take_ids(
     }
     if len(wanted) == 0:
         return scan(handles, table, filter=is_in(key, ()), **options).read_all()
-    if len(wanted) > IDS_PER_INDEX_LOOKUP and len(wanted) > SCAN_SHARE * count(handles, table):
+    few, share = (IDS_PER_INDEX_LOOKUP, SCAN_SHARE) if key == ID_COLUMN else (FEW_LOOKUPS, LOOKUP_SCAN_SHARE)
+    if len(wanted) > few and len(wanted) > share * count(handles, table):
         return _take_by_scan(handles, table, wanted, key, options)
     narrowed = handles.fragment_ids.narrow(handles.at(table), table, wanted) if key == ID_COLUMN else None
     if narrowed is not None:

@@ -20,7 +20,7 @@ from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, Violation
 from omnigraph.schema.catalog import EdgeType, GraphType, column_title
 from omnigraph.schema.floats import parse_float
-from omnigraph.schema.given_ids import IdForm
+from omnigraph.schema.ids.given_ids import IdForm
 from omnigraph.schema.literals import EPOCH_DATE
 from omnigraph.schema.types import EnumType, PropertyType, Scalar, ScalarType, VectorType
 from omnigraph.write.decode.json_text import bounded_integer

@@ -18,7 +18,7 @@ import pyarrow.parquet
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, StorageError, StorageKind
 from omnigraph.schema.catalog import Catalog, GraphType
-from omnigraph.schema.given_ids import own_forms
+from omnigraph.schema.ids.given_ids import own_forms
 from omnigraph.write.decode.files import InputFile, kept_file, named_files
 from omnigraph.write.decode.frames import ColumnMapping, decode_frames
 from omnigraph.write.decode.json_lines import LineDecoder

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType
-from omnigraph.schema.given_ids import IdForm, own_forms
+from omnigraph.schema.ids.given_ids import IdForm, own_forms
 from omnigraph.write.decode.json_columns import NotPlain, Variant, json_schema, plain_column, variants
 from omnigraph.write.decode.json_numbers import are_exact
 from omnigraph.write.decode.json_text import Malformed, RecordReader, line_text, parse_line

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from omnigraph.errors import Violation
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType, column_title
-from omnigraph.schema.given_ids import IdForm, own_forms
+from omnigraph.schema.ids.given_ids import IdForm, own_forms
 from omnigraph.write.decode.json_text import Malformed
 from omnigraph.write.decode.source_values import BadValue, WrongDimension, to_id, to_value
 from omnigraph.write.rows.row_columns import ENDS, own_column, working_schema

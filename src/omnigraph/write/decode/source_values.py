@@ -16,7 +16,7 @@ import numpy as np
 
 from omnigraph.query.blob_text import BASE64_MARK
 from omnigraph.schema.floats import NoFloat, as_float
-from omnigraph.schema.given_ids import IdForm, NoId
+from omnigraph.schema.ids.given_ids import IdForm, NoId
 from omnigraph.schema.literals import EPOCH, EPOCH_DATE, TOO_FINE, parse_date, parse_datetime
 from omnigraph.schema.types import FLOATS, INTEGERS, EnumType, ListType, PropertyType, Scalar, ScalarType, VectorType
 from omnigraph.write.decode.blob_sources import bytes_at

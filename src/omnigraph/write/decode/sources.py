@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import pickle
 import shutil
 import tempfile
@@ -95,7 +96,9 @@ DECOMPRESSION_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error, pa.ArrowInvalid,
 @contextmanager
 def rewindable(stream: IO[bytes]) -> Iterator[ByteSource]:
     """An open file as a source; one that cannot be rewound is copied to a temporary file first."""
-    name = str(getattr(stream, "name", "<stream>"))
+    named = getattr(stream, "name", None)
+    # A temporary file has the number of its descriptor for a name, or none.
+    name = os.fspath(named) if isinstance(named, str | os.PathLike) else "<stream>"
     if isinstance(stream, io.StringIO):
         stream = io.BytesIO(stream.read().encode("utf-8", "surrogatepass"))
     elif isinstance(stream, io.TextIOBase):

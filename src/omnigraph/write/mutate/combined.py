@@ -8,9 +8,10 @@ leaves the state before or after the whole commit, and no caller has been told o
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -113,13 +114,20 @@ def _stands_alone(store: GraphStore, branch: str, source: str, name: str | None)
 
 def _carry(store: GraphStore, branch: str, turn: Turn, first: Rider) -> None:
     """Run the mutation whose turn it is and those that wait behind it."""
-    riders = [first, *(rider for rider in turn.along(settings().combined_writes - 1) if isinstance(rider, Rider))]
+    riders = [first]
     tried: list[str] = []
+
+    def along() -> list[Rider]:
+        """Take those along that wait by now, and tell who they are."""
+        left = settings().combined_writes - len(riders)
+        found = [rider for rider in turn.along(left) if isinstance(rider, Rider)] if left > 0 else []
+        riders.extend(found)
+        return found
 
     def prepare(snapshot: Snapshot, session: WriteSession) -> WriteIntent | None:
         store.note_schema(branch, snapshot.schema_digest)
         tried.append(session.graph_commit_id)
-        return prepare_combined(store, snapshot, session, riders)
+        return prepare_combined(store, snapshot, session, riders, along)
 
     try:
         commit = run_write(
@@ -154,15 +162,23 @@ def _published(store: GraphStore, branch: str, tried: list[str]) -> GraphCommit 
 
 
 def prepare_combined(
-    store: GraphStore, snapshot: Snapshot, session: WriteSession, riders: list[Rider]
+    store: GraphStore,
+    snapshot: Snapshot,
+    session: WriteSession,
+    riders: Sequence[Rider],
+    along: Callable[[], list[Rider]] = list,
 ) -> WriteIntent | None:
-    """Run the mutations in order on one snapshot and stage what they did together; None when that is nothing."""
+    """Run the mutations in order on one snapshot and stage what they did together; None when that is nothing.
+
+    `along` gives those that have come meanwhile. Whoever was in the commit before is on its way here while this one is
+    being prepared: asked once, at the start, every commit would have half of the writers in it.
+    """
     catalog = store.catalog(snapshot.schema_digest)
     committed = CommittedRows(store, snapshot)
     carried = CarriedRows(committed, catalog)
     vectors = partial(vectors_on_write, store.embedding)
     operations: list[CommitOperation] = []
-    for rider in riders:
+    for rider in chain(tuple(riders), chain.from_iterable(iter(along, []))):
         rider.error, rider.changed = None, False
         try:
             query = compiled_mutation(store, rider.source, rider.name, snapshot.schema_digest)

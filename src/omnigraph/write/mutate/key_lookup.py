@@ -16,8 +16,8 @@ from omnigraph.query import ir
 from omnigraph.query.ir.expression_parts import rebuild
 from omnigraph.query.predicates import conjuncts
 from omnigraph.schema.catalog import EdgeType, GraphType
-from omnigraph.schema.given_ids import IdForm, NoId
-from omnigraph.schema.identity import edge_id, node_id
+from omnigraph.schema.ids.given_ids import IdForm, NoId
+from omnigraph.schema.ids.identity import edge_id, node_id
 from omnigraph.schema.types import FLOATS, EnumType, ScalarType, ValueType
 
 

@@ -20,7 +20,7 @@ from omnigraph.query import ir
 from omnigraph.query.evaluate import matching_rows
 from omnigraph.query.predicates import bound, leaves
 from omnigraph.schema.catalog import Catalog, GraphType
-from omnigraph.schema.given_ids import own_forms
+from omnigraph.schema.ids.given_ids import own_forms
 from omnigraph.storage.reading.pushdown import split
 from omnigraph.write.committed import CommittedRows
 from omnigraph.write.load.load_keys import keys_of
@@ -160,6 +160,8 @@ class MutationStaging:
             return own
         found = self.committed.rows_with(table_key, "id", left, schema.names, with_row_address=True)
         self._note_places(table_key, found)
+        if not found.num_rows:
+            return own
         found = _in_working_types(self._not_pending(found, pending), schema)
         self._remember(table_key, found)
         return pa.concat_tables([own, found]) if own.num_rows else found

@@ -6,6 +6,7 @@ written puts them into the form that Lance stores.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Container
 from functools import lru_cache
 
@@ -53,11 +54,21 @@ def _fields(names: tuple[str, ...], properties: tuple[tuple[str, PropertyType], 
     return pa.schema(fields)
 
 
+_empty: dict[int, pa.Table] = {}
+"""By the identity of a type, for as long as it lives: a mutation asks half a dozen times, and to hash a type takes
+longer than to make its schema."""
+
+
 def working_schema(type_: GraphType) -> pa.Schema:
     """The columns of the type's table in their order, all nullable: what is missing is found by validation."""
-    return _fields(identity_columns(type_), tuple((p.column, p.type) for p in type_.properties))
+    return empty_rows(type_).schema
 
 
 def empty_rows(type_: GraphType) -> pa.Table:
     """A table of the type without rows."""
-    return working_schema(type_).empty_table()
+    found = _empty.get(id(type_))
+    if found is None:
+        schema = _fields(identity_columns(type_), tuple((p.column, p.type) for p in type_.properties))
+        found = _empty[id(type_)] = schema.empty_table()
+        weakref.finalize(type_, _empty.pop, id(type_), None).atexit = False
+    return found

@@ -1,4 +1,4 @@
-"""The ids of whole columns of rows. The meaning is `schema.identity`, one row at a time; this is the same in bulk."""
+"""The ids of whole columns of rows. The meaning is in `schema.ids`, one row at a time; this is the same in bulk."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import Violation
 from omnigraph.schema.catalog import EdgeType, GraphType
-from omnigraph.schema.given_ids import IdForm, NoId
-from omnigraph.schema.identity import key_array
+from omnigraph.schema.ids.given_ids import IdForm, NoId
+from omnigraph.schema.ids.identity import key_array
 from omnigraph.schema.types import Scalar, ScalarType
 from omnigraph.write.rows.rows import Rows
 from omnigraph.write.rows.ulids import new_ulids

@@ -12,7 +12,7 @@ from omnigraph.query.check.values.own_ids import as_id, id_forms
 from omnigraph.query.text import syntax
 from omnigraph.query.text.print import expression_text
 from omnigraph.query.typing import BOOL, DATE, DATETIME, STRING, type_of
-from omnigraph.schema.given_ids import spelled
+from omnigraph.schema.ids.given_ids import spelled
 from omnigraph.schema.patterns import BadPattern, portable_pattern
 from omnigraph.schema.types import (
     EntityType,

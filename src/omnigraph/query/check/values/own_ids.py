@@ -11,7 +11,7 @@ from omnigraph.query import ir
 from omnigraph.query.check.scope import Scope
 from omnigraph.query.typing import STRING
 from omnigraph.schema.catalog import OWN_COLUMNS, GraphType
-from omnigraph.schema.given_ids import IdForm, own_forms, spelled
+from omnigraph.schema.ids.given_ids import IdForm, own_forms, spelled
 from omnigraph.schema.types import INTEGERS, ListType, Scalar, ScalarType
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from omnigraph.errors import BadRequest
 from omnigraph.schema.catalog_json import catalog_from_json, catalog_to_json
 from omnigraph.schema.compiler.compile import compile_schema
-from omnigraph.schema.identity import canonical_scalar, edge_id, key_array, node_id
+from omnigraph.schema.ids.identity import canonical_scalar, edge_id, key_array, node_id
 from omnigraph.schema.types import EnumType, ListType, Scalar, ScalarType, VectorType
 from tests.schema.sample import edge, node
 

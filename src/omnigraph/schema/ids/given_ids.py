@@ -15,7 +15,7 @@ from typing import Any
 from omnigraph.errors import BadRequest
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType, NodeType
 from omnigraph.schema.floats import parse_float
-from omnigraph.schema.identity import canonical_scalar, key_array
+from omnigraph.schema.ids.identity import canonical_scalar, key_array
 from omnigraph.schema.literals import parse_date, parse_datetime
 from omnigraph.schema.types import FLOATS, INTEGERS, EnumType, PropertyType, Scalar, ScalarType, is_text
 
