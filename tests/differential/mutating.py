@@ -197,7 +197,11 @@ class MutationMaker(QueryMaker):
         for each in self.free(kind):
             if each.nullable and self.chance(0.5):
                 values[each.name] = self.new_value(each, kind, Scope())
-        new = "insert_new" not in self.without and self.chance(0.2)
+        new = "insert_new" not in self.without and self.chance(0.5)
+        if new and isinstance(type_, NodeType) and type_.key and self.tables[kind] and self.chance(0.8):
+            there = dict(self.rng.choice([*self.tables[kind].values()]).values)  # a key that is taken
+            types = {each.name: each.type for each in type_.properties}
+            values |= {name: tree.Literal(there[name], types[name]) for name in type_.key}
         ends: list[tree.Expr] = []
         if isinstance(type_, EdgeType):
             for end in (type_.source, type_.target):

@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from tests.differential import tree
+from tests.differential.constructs.searching import TextSearch
 from tests.differential.constructs.walks import alike
 from tests.differential.making import QueryMaker, Scope, makes
 from tests.differential.types import EdgeType
@@ -56,7 +57,8 @@ def bare(node: Any) -> Any:
     if isinstance(node, tuple):
         parts = tuple(bare(each) for each in node)
         return None if None in parts else parts
-    if isinstance(node, tree.Entity) or (isinstance(node, tree.Prop) and node.name.startswith("@")):
+    own = isinstance(node, tree.Prop) and node.name.startswith("@")
+    if own or isinstance(node, tree.Entity | TextSearch):
         return None
     if isinstance(node, tree.Prop):
         return tree.Bare(node.name, node.type)
