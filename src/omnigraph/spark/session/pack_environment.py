@@ -47,7 +47,10 @@ def pack_environment(target: Path) -> int:
     library = f"lib/python{sys.version_info.major}.{sys.version_info.minor}"
     unfinished = target.with_name(target.name + ".unfinished")
     try:
-        with gzip.open(unfinished, "wb", _QUICK) as stream, tarfile.open(fileobj=stream, mode="w") as archive:
+        with (
+            gzip.open(unfinished, "wb", _QUICK) as stream,
+            tarfile.open(fileobj=stream, mode="w", dereference=True) as archive,
+        ):
             _add_starter(archive, f"{library}/site-packages")
             for file, place in _files(library):
                 archive.add(file, place, recursive=False)
