@@ -202,3 +202,22 @@ def test_a_criss_cross_of_schemas(graph: og.Graph) -> None:
     graph.merge("side")
     assert "tag" not in rows(graph, PERSON)["a"]
     assert rows(graph, PERSON)["a"]["years"] == 5
+
+
+def test_a_criss_cross_of_schemas_knows_what_a_row_was_before(graph: og.Graph) -> None:
+    """Both common ancestors have other columns than the merged type: their rows are read as it sees them."""
+    put(graph, "main", person("a", age=1), person("b", age=1))
+    graph.branch_create("side")
+    graph.apply_schema(WIDER, branch="side")
+    put(graph, "side", person("a", years=2))
+    graph.apply_schema(TAGGED)
+    put(graph, "main", person("b", tag="t"))
+    for name, commit in (("left", graph.head("side")), ("right", graph.head())):
+        graph.branch_create(name, commit.graph_commit_id)
+    graph.merge("left")
+    graph.merge("right", "side")
+    put(graph, "main", person("a", tag="x"))
+    put(graph, "side", person("b", years=3))
+    graph.merge("side")
+    found = rows(graph, PERSON)
+    assert {key: (row["years"], row["tag"]) for key, row in found.items()} == {"a": (2, "x"), "b": (3, "t")}

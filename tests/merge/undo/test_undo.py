@@ -219,6 +219,25 @@ def test_a_restore_makes_an_older_state_the_newest(graph: og.Graph, branch: str)
     assert graph.verify().findings == ()
 
 
+def test_a_branch_puts_its_own_tables_back(graph: og.Graph) -> None:
+    """Between states that the branch wrote itself: its lines go on, nothing starts anew."""
+    put(graph, "main", person("a", age=0))
+    graph.branch_create("side")
+    commits = []
+    for age in (1, 2, 3):
+        put(graph, "side", person("a", age=age), person(f"p{age}", age=age))
+        commits.append(head(graph, "side"))
+    lines = {pin.lance_branch for pin in graph.snapshot("side").tables.values()}
+    for position in (0, 2, 1):
+        assert graph.restore(commits[position], branch="side").outcome == "done"
+        wanted = {f"p{age}": age for age in range(1, position + 2)}
+        assert ages(graph, "side") == {"a": position + 1, **wanted}
+        assert {pin.lance_branch for pin in graph.snapshot("side").tables.values()} == lines
+    put(graph, "side", person("p1", age=9))
+    assert ages(graph, "side") == {"a": 2, "p1": 9, "p2": 2}
+    assert ages(graph) == {"a": 0}
+
+
 def test_a_merge_after_a_restore_compares_with_what_is_there(graph: og.Graph) -> None:
     put(graph, "main", person("a", age=1), person("b", age=1))
     good = head(graph)

@@ -10,7 +10,7 @@ from omnigraph.read.codes import arrays
 
 @pytest.mark.parametrize("few", [0, 1000])
 def test_values_come_before_their_places(few, monkeypatch):
-    monkeypatch.setattr(arrays, "_FEW_PLACES", few)
+    monkeypatch.setattr(arrays, "FEW_PLACES", few)
     values = np.array([5, 6, 7], dtype=np.int64)
     for places in ([], [0], [3], [1, 1], [0, 2, 3, 3]):
         added = -np.arange(1, len(places) + 1, dtype=np.int64)
@@ -23,7 +23,7 @@ def test_values_come_before_their_places(few, monkeypatch):
 
 @pytest.mark.parametrize("few", [0, 1000])
 def test_values_at_places_are_left_out(few, monkeypatch):
-    monkeypatch.setattr(arrays, "_FEW_PLACES", few)
+    monkeypatch.setattr(arrays, "FEW_PLACES", few)
     values = np.array([5, 6, 7, 8], dtype=np.int64)
     for places in ([], [0], [3], [1, 2], [0, 1, 2, 3], [0, 3]):
         found = arrays.removed(values, np.array(places, dtype=np.int64))

@@ -35,10 +35,10 @@ class Result:
         columns: Sequence[ResultColumn],
         schema: pa.Schema,
         length: int,
-        make_rows: Callable[[int, int], pa.RecordBatch],
+        make_rows: Callable[[int, int], pa.RecordBatch] | None,
         explanation: Callable[[], Explanation] | None = None,
     ) -> None:
-        """`make_rows(start, stop)` gives a stretch of the rows."""
+        """`make_rows(start, stop)` gives a stretch of the rows; None where they are all there already."""
         self._columns = tuple(columns)
         self._schema = schema
         self._length = length
@@ -52,12 +52,7 @@ class Result:
     @classmethod
     def from_table(cls, columns: Sequence[ResultColumn], table: pa.Table) -> Result:
         """A result whose rows are there already."""
-
-        def make_rows(start: int, stop: int) -> pa.RecordBatch:
-            batches = table.slice(start, stop - start).combine_chunks().to_batches()
-            return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
-
-        result = cls(columns, table.schema, table.num_rows, make_rows)
+        result = cls(columns, table.schema, table.num_rows, None)
         result._table = table
         return result
 
@@ -106,7 +101,7 @@ class Result:
         place = at + self._length if at < 0 else at
         if not 0 <= place < self._length:
             raise IndexError(f"row {at} of a result of {self._length} rows")
-        table = self._table.slice(place, 1) if self._table is not None else [self._make_rows(place, place + 1)]
+        table = self._table.slice(place, 1) if self._table is not None else [self._made(place, place + 1)]
         batches = table.to_batches() if isinstance(table, pa.Table) else table
         return next(row for batch in batches for row in formats.python_rows(batch, self._columns))
 
@@ -133,6 +128,11 @@ class Result:
 
     # --- columnar forms -----------------------------------------------------------------------------------------
 
+    def _made(self, start: int, stop: int) -> pa.RecordBatch:
+        """A stretch of rows that are not there yet."""
+        assert self._make_rows is not None
+        return self._make_rows(start, stop)
+
     def batches(self, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows as record batches, made one at a time."""
         for start in range(0, self._length, rows):
@@ -140,13 +140,13 @@ class Result:
             if self._table is not None:
                 yield from self._table.slice(start, stop - start).to_batches()
             else:
-                yield self._make_rows(start, stop)
+                yield self._made(start, stop)
 
     def part(self, start: int, stop: int) -> Result:
         """The rows from `start` to before `stop`, as a result of their own."""
         if self._table is not None:
             return Result.from_table(self._columns, self._table.slice(start, stop - start))
-        return Result.from_table(self._columns, pa.Table.from_batches([self._make_rows(start, stop)], self._schema))
+        return Result.from_table(self._columns, pa.Table.from_batches([self._made(start, stop)], self._schema))
 
     def to_arrow(self) -> pa.Table:
         """All rows as one Arrow table."""
@@ -163,7 +163,7 @@ class Result:
         if self._table is not None:
             return self._table.slice(0, count)
         stop = min(count, self._length)
-        return pa.Table.from_batches([self._make_rows(0, stop)] if stop else [], schema=self._schema)
+        return pa.Table.from_batches([self._made(0, stop)] if stop else [], schema=self._schema)
 
     def to_pandas(self) -> Any:
         """A pandas frame whose columns keep their Arrow types, so that no value is rounded and none loses its kind."""
