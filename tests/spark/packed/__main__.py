@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,8 @@ from tests.spark.packed.round_of_work import MORE, PEOPLE, STREAMED
 
 
 def main() -> None:
-    """Everything, step by step; fails if one step gives what it should not."""
+    """Everything, step by step; fails if one step gives what it should not. Whoever ends it ends the cluster too."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))
     with tempfile.TemporaryDirectory(prefix="omnigraph-packed-") as directory:
         place = Path(directory)
         archive = place / "environment.tar.gz"
