@@ -36,7 +36,7 @@ node Person implements Named {
     face: Vector(2)?
     note: String?
 }
-node City implements Named { name: String @key  size: I64?  note: String? }
+node City implements Named { name: String @key  size: I64?  note: String?  total: String? }
 edge Knows: Person -> Person { since: I32? }
 edge Follows: Person -> Person { since: I32? }
 edge LivesIn: Person -> City { since: I32? }
@@ -66,8 +66,8 @@ def rows() -> dict[str, list[dict[str, Any]]]:
             person("x", age=9, score=1e300, tags=["v"]),
         ],
         "node:City": [
-            {"id": "x", "name": "x", "size": 1, "note": None},
-            {"id": "y", "name": "y", "size": 2, "note": "far"},
+            {"id": "x", "name": "x", "size": 1, "note": None, "total": "few"},
+            {"id": "y", "name": "y", "size": 2, "note": "far", "total": "many"},
         ],
         "edge:Knows": [
             edge("k1", "a", "b", 1),
@@ -149,6 +149,12 @@ QUERIES: dict[str, str] = {
         return { $p.age, collect($q.name) as names, collect(distinct $q.age) as ages, median($q.score) as m,
                  stddev($q.score) as s, sum(distinct $q.score) as t }
         having { count($q) > 1 } }""",
+    "properties of one name and two types, each inside a block of its own": """{
+        match { $n: Named  not { $n: Person  $n.total > 5 }  not { $n: City  $n.total = "few" } }
+        return { $n.@type as t, $n.name } }""",
+    "one of them where the variable is all of its types": """{
+        match { $n: Named  optional { $n: City  $c: City  $c.total = $n.total } }
+        return { $n, $c.total } }""",
     "aggregates over nothing": """{
         match { $p: Person  $p.age > 100000 }
         return { collect($p.name) as names, collect(distinct $p.age) as ages

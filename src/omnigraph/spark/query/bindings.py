@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from omnigraph.errors import InternalError
 from omnigraph.query import ir
 from omnigraph.query.ir.expression_parts import columns_of, variables_of
@@ -54,6 +56,10 @@ class Bindings:
     def of(self, var: str) -> dict[tuple[str, str], str]:
         """The columns of one variable or path."""
         return {key: name for key, name in self.places.items() if key[0] == var}
+
+    def place(self, var: str, name: str, type_: pa.DataType) -> str:
+        """The column of a property: of the one of this type, where the variable has several of the name."""
+        return self.places.get((var, f"{name}: {type_}")) or self.places[var, name]
 
     def identity(self, names: Iterable[str]) -> list[str]:
         """The columns in which bindings of these variables, or these computed columns, differ."""

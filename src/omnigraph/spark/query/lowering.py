@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from omnigraph.errors import BadRequest, InternalError
 from omnigraph.query import ir
 from omnigraph.query.predicates import conjuncts
@@ -14,7 +16,7 @@ from omnigraph.spark.query import blocks
 from omnigraph.spark.query.aggregates import Asked, Keys, grouped
 from omnigraph.spark.query.bindings import KEY, TYPE, Bindings, Names, column, joined_on
 from omnigraph.spark.query.expressions import BOOLEAN, Wanted, computed, kept, lower_expression, lower_predicate
-from omnigraph.spark.query.needs import field_of
+from omnigraph.spark.query.needs import field_of, stored_type
 from omnigraph.spark.query.walks import Walks
 
 if TYPE_CHECKING:
@@ -118,7 +120,7 @@ class Lowering:
         def resolve(leaf: ir.Expr) -> Column:
             match leaf:
                 case ir.Prop(var=var) if field_of(leaf) != KEY:
-                    return column(rows.places[var, field_of(leaf)])
+                    return column(rows.place(var, field_of(leaf), stored_type(leaf.type)))
                 case ir.Prop(var=var) | ir.Entity(var=var):
                     return self._variables.id(rows, var)
                 case ir.TypeOf(var=var):
@@ -130,7 +132,8 @@ class Lowering:
                 case ir.ColumnRef(name=name):
                     return self._variables.id(rows, rows.entities[name])
                 case ir.TextMatch():
-                    return self._searching.matches(leaf, column(rows.places[leaf.var, leaf.property]), self.constant)
+                    text = column(rows.place(leaf.var, leaf.property, pa.string()))
+                    return self._searching.matches(leaf, text, self.constant)
             raise InternalError(f"{leaf!r} is not a leaf of an expression")
 
         return resolve

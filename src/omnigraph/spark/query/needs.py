@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +27,13 @@ class Field:
 
     name: str
     type: pa.DataType
+    exact: bool = False
+    """Whether the variable's types have properties of this name that are of different types, and this one is meant."""
+
+    @property
+    def place(self) -> str:
+        """What it is called among the places of a variable: by its type too where the name alone says too little."""
+        return f"{self.name}: {self.type}" if self.exact else self.name
 
     @property
     def column(self) -> str:
@@ -38,7 +46,7 @@ class Needs:
 
     def __init__(self, query: ir.ReadQuery, entity_fields: Callable[[EntityType], pa.StructType]) -> None:
         """`entity_fields` gives the type in which `$x` alone is returned."""
-        self._fields: dict[str, dict[str, Field]] = {}
+        self._fields: dict[str, dict[tuple[str, pa.DataType], Field]] = {}
         for expr in every_expression(query.root):
             for var, field in fields_in(expr):
                 self._add(var, field)
@@ -50,10 +58,12 @@ class Needs:
 
     def fields(self, var: str) -> list[Field]:
         """What a scan of this variable reads besides its key."""
-        return list(self._fields.get(var, {}).values())
+        found = self._fields.get(var, {})
+        times = Counter(name for name, _ in found)
+        return [replace(field, exact=times[field.name] > 1) for field in found.values()]
 
     def _add(self, var: str, field: Field) -> None:
-        self._fields.setdefault(var, {}).setdefault(field.name, field)
+        self._fields.setdefault(var, {}).setdefault((field.name, field.type), field)
 
 
 def fields_in(expr: ir.Expr) -> Iterator[tuple[str, Field]]:

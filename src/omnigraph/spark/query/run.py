@@ -196,7 +196,11 @@ class _Run:
 
 def _entity_parts(rows: Bindings, variables: Variables, var: str, shown: pa.StructType) -> dict[str, Column]:
     own = {"@id": variables.id(rows, var), "@type": variables.type_of(rows, var)}
-    return {field.name: own.get(field.name, column(rows.places.get((var, field.name), ""))) for field in shown}
+    return {field.name: own[field.name] if field.name in own else _part(rows, var, field) for field in shown}
+
+
+def _part(rows: Bindings, var: str, field: pa.Field) -> Column:
+    return column(rows.place(var, field.name, field.type))
 
 
 def _assembled(table: pa.Table, schema: pa.Schema) -> pa.Table:

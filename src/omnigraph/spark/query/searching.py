@@ -24,8 +24,10 @@ from omnigraph.read.search.texts import Corpus, bm25, counted, matching, rarity
 from omnigraph.read.search.vectors import distances
 from omnigraph.read.tables.caches import ReadCaches
 from omnigraph.read.tables.reader import TableReader
+from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.search_settings import TextSettings
+from omnigraph.schema.types import VectorType
 from omnigraph.spark.query.bindings import Bindings, Variables, type_name
 
 if TYPE_CHECKING:
@@ -82,7 +84,8 @@ class Searching:
         if value is None:
             return f.lit(None).cast("double")
         task = self._distance(ranking, value) if isinstance(ranking, ir.Nearest) else self._bm25(ranking, value)
-        looked_at = [f.col(rows.places[ranking.var, ranking.property])]
+        type_ = arrow_type(VectorType(ranking.dim)) if isinstance(ranking, ir.Nearest) else pa.string()
+        looked_at = [f.col(rows.place(ranking.var, ranking.property, type_))]
         if isinstance(ranking, ir.Bm25):
             looked_at.append(self._variables.type_of(rows, ranking.var))
         return f.arrow_udf(task, returnType="double")(*looked_at)

@@ -7,7 +7,8 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from omnigraph.query import ir
-from omnigraph.schema.catalog import Catalog
+from omnigraph.schema.arrow import arrow_type
+from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.spark.query.bindings import KEY, Bindings, Names, Variables, column
 from omnigraph.spark.query.conditions import Conditions
 from omnigraph.spark.query.needs import Field, Needs
@@ -56,7 +57,7 @@ class Tables:
                 made, rows = self.read(table_key, ["id"], fields, (operator, var))
                 identity = self.variables.made_key(var, made[0], table_key)
                 parts.append(rows.select(identity, *made[1:]).toDF(key, *names))
-        places = {(var, KEY): key} | {(var, field.name): name for field, name in zip(fields, names)}
+        places = {(var, KEY): key} | {(var, field.place): name for field, name in zip(fields, names)}
         return Bindings(union(parts), places)
 
     def read(
@@ -73,11 +74,13 @@ class Tables:
         graph_type = self.catalog.table(table_key)
         assert graph_type is not None
         known = {*_OWN, *(each.column for each in graph_type.properties)}
-        stored = list(dict.fromkeys([*own, *(field.column for field in fields if field.column in known)]))
+        there = [field.column if _has(graph_type, field) else None for field in fields]
+        stored = list(dict.fromkeys([*own, *(name for name in there if name is not None)]))
         condition = None if bound is None else self.conditions.on(*bound, known)
         rows = self.frames(table_key, stored, condition).toDF(*[f"t{position}" for position in range(len(stored))])
         place = {name: column(f"t{position}") for position, name in enumerate(stored)}
-        return [*(place[name] for name in own), *(_typed(place.get(f.column), f) for f in fields)], rows
+        looked_at = [_typed(None if name is None else place[name], field) for name, field in zip(there, fields)]
+        return [*(place[name] for name in own), *looked_at], rows
 
     def edge_tables(self, step: ir.Expand) -> list[tuple[str, str, str]]:
         """The edge tables that a traversal follows, with the types of their ends."""
@@ -96,6 +99,13 @@ class Tables:
 def union(parts: Sequence[DataFrame]) -> DataFrame:
     """All rows of frames that have the same columns."""
     return reduce(lambda a, b: a.union(b), parts)
+
+
+def _has(graph_type: GraphType, field: Field) -> bool:
+    """Whether a type has the field. A property of the same name and another type is not meant: a block can ask for that
+    of one type of an interface."""
+    declared = next((each for each in graph_type.properties if each.column == field.column), None)
+    return field.column in _OWN if declared is None else arrow_type(declared.type) == field.type
 
 
 def _typed(stored: Column | None, field: Field) -> Column:

@@ -60,7 +60,7 @@ class Walks:
         places: dict[tuple[str, str], str] = {}
         if step.edge_var is not None:
             edges = self._edges(step, start, end, fields).toDF(here, there, key, *names)
-            places = {(step.edge_var, KEY): key} | {(step.edge_var, f.name): name for f, name in zip(fields, names)}
+            places = {(step.edge_var, KEY): key} | {(step.edge_var, f.place): name for f, name in zip(fields, names)}
         elif step.path_var is None:
             edges = self._edges(step, start, end, None).distinct().toDF(here, there)
         else:
