@@ -135,6 +135,9 @@ class Settings:
     index_cache: int = _from_environment(512 << 20, "OMNIGRAPH_INDEX_CACHE", parse_size)
     """Bytes of opened indexes that Lance keeps in memory for one graph; they outlive writes to the tables."""
 
+    metadata_cache: int = _from_environment(128 << 20, "OMNIGRAPH_METADATA_CACHE", parse_size)
+    """Bytes of what Lance knows of versions and files that it keeps in memory for one graph. Every commit adds some."""
+
     lease_seconds: float = _from_environment(30.0, "OMNIGRAPH_LEASE_SECONDS", parse_duration)
     """How long a lease on an object store lasts without being renewed. On local disk the system's locks decide."""
 

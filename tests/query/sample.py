@@ -41,6 +41,7 @@ edge In: Note -> Note
 edge Contains: Note -> Note
 edge Not: Note -> Note
 edge Order: Note -> Note { order: I32? }
+edge Ranked: Note -> Note { order: F64? }
 """
 
 CATALOG: Catalog = compile_schema(SCHEMA)

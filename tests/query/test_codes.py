@@ -67,6 +67,12 @@ CASES: list[tuple[str, str, str, str | None]] = [
         "did you mean `since`?",
     ),
     (
+        "T2",
+        "query q { match { $n: Note $n $w:order|ranked $m } return { $w.⟦order⟧ } }",
+        "`order` is not of one type in all of `Order|Ranked`",
+        "ask for it in an `optional`, or an arm of an `either`, for each of these types",
+    ),
+    (
         "T3",
         'query q { match { $p: Person ⟦$p.tags⟧ = "x" } return { $p } }',
         "`=` compares single values, and this is a list",

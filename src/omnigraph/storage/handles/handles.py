@@ -41,7 +41,9 @@ class Handles:
         self.on_call: Hook | None = None
         self.before_read: Callable[[TableVersion], None] = lambda version: None
         self._storage_options = root.storage_options() or None
-        self._session = lance.Session(index_cache_size_bytes=settings().index_cache)
+        self._session = lance.Session(
+            index_cache_size_bytes=settings().index_cache, metadata_cache_size_bytes=settings().metadata_cache
+        )
         self._cache_size = max(1, cache_size)
         self._cached: OrderedDict[TableVersion, LanceDataset] = OrderedDict()
         self._newest = NewestVersions(root)

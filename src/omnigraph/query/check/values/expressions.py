@@ -277,6 +277,9 @@ class ExpressionChecker:
         if found is None:
             hint = self._missing_hint(bound, expression.name.text)
             message = f"`{EntityType(bound.table_key)}` has no property `{expression.name.text}`"
+            if expression.name.text in common_names(self.scope.catalog, bound.tables, bound.interface):
+                message = f"`{expression.name.text}` is not of one type in all of `{EntityType(bound.table_key)}`"
+                hint = "ask for it in an `optional`, or an arm of an `either`, for each of these types"
             self.problem(codes.UNKNOWN_PROPERTY, message, expression.name.span, hint)
             return None
         return ir.Prop(bound.name, found.name, found.type, found.nullable or bound.nullable, found.declared)
