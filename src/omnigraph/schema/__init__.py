@@ -40,7 +40,7 @@ _HOMES = {
     "compiler.compile": ("CheckedSchema", "check_schema", "compile_schema"),
     "diagram": ("schema_diagram",),
     "syntax.format": ("format_schema",),
-    "identity": ("canonical_scalar", "edge_id", "node_id"),
+    "ids.identity": ("canonical_scalar", "edge_id", "node_id"),
     "migration.migrate": ("DataFacts", "MigrationPlan", "plan", "plan_from_json", "plan_sources"),
     "syntax.parse": ("parse_schema",),
     "patterns": ("anchored_pattern", "portable_pattern"),

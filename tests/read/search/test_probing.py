@@ -76,13 +76,13 @@ def test_many_partitions_are_probed_only_where_the_answer_is_spread(tmp_path, mo
             f"query q($v: Vector({DIM})) {{ match {{ $x: {type_} }} return {{ $x.name }} "
             "order { nearest($x.v, $v) } limit 5 }"
         )
-        hits = 0
+        hits = few = 0
         for query in queries:
             params = {"v": query.tolist()}
             ours = {row["x.name"] for row in graph.query(text, params=params).rows()}
             exact = graph.query(text.replace("$v) }", "$v, exact: true) }"), params=params)
             hits += len(ours & {row["x.name"] for row in exact.rows()})
+            few += "32 of 125 partitions probed" in graph.explain(text, params=params, analyze=True).to_text()
         assert hits >= 49, type_
-        if metric != "dot":
-            shown = graph.explain(text, params=params, analyze=True).to_text()
-            assert ("32 of 125 partitions probed" in shown) == (type_ == "Near"), shown
+        # The centres of an index are begun at random, so some of the queries may go either way.
+        assert metric == "dot" or (few >= 9) == (type_ == "Near"), few
