@@ -20,6 +20,8 @@ EXACT = 2**53
 """Integers up to here are exact as 64-bit floats."""
 _STRETCH = 2**20
 """So many numbers of 32 bits add up exactly as floats."""
+_NEAR_THE_END = 960
+"""Powers of two above which a sum on grids could leave what floats hold, though its result does not."""
 _IN_REACH = 900
 """Grids of so many powers of two up or down have their anchors well inside of what floats hold."""
 _IN_CACHE = 2**16
@@ -93,8 +95,15 @@ def _float_sums(values: npt.NDArray[np.float64], numbers: Codes, sizes: Codes) -
     any order; three grids hold more digits than a float does.
     """
     count = len(sizes)
+    largest = _largest_exponents(values, numbers, count)
+    if int(largest.max(initial=0)) > _NEAR_THE_END:
+        # Rounded to a grid, a value next to the largest float would be infinite. Digits that are lost here lie far
+        # below the finest grid of their group.
+        down = np.where(largest > _NEAR_THE_END, _NEAR_THE_END // 2, 0)
+        with np.errstate(over="ignore"):
+            return np.asarray(np.ldexp(_float_sums(np.ldexp(values, -down[numbers]), numbers, sizes), down))
     width = 52 - np.frexp(np.maximum(sizes, 2).astype(np.float64))[1]
-    grids = _largest_exponents(values, numbers, count) - width * np.arange(1, LEVELS + 1)[:, np.newaxis]
+    grids = largest - width * np.arange(1, LEVELS + 1)[:, np.newaxis]
     totals = np.zeros((LEVELS, count))
     in_reach = int(np.abs(grids).max(initial=0)) < _IN_REACH
     # Pieces add up exactly in any order, so a stretch that fits the processor's cache is taken through all grids.
