@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -283,6 +283,10 @@ class QueryMaker:
                 continue
             made.append(block)
             new = {name: kind for name, kind in scope.own.items() if name not in before}
+            if new and self.chance(0.1) and (place := self.earlier(made, new)) is not None:
+                self.used["optional before what it goes on from"] += 1
+                made.insert(place, made.pop())
+                continue
             if new and self.chance(0.25) and (test := self.condition(Scope(new, new))) is not None:
                 self.used["filter on what an optional binds"] += 1
                 made.append(tree.Where(test))
@@ -290,6 +294,17 @@ class QueryMaker:
                 self.used["block after an optional"] += 1
                 made.append(inner)
         return tuple(made)
+
+    def earlier(self, clauses: list[tree.Clause], new: Iterable[str]) -> int | None:
+        """A place for the last clause, an optional, before some that it goes on from.
+
+        Behind other optionals, and behind clauses that use the names it binds for something of their own.
+        """
+        least = 0
+        for at, clause in enumerate(clauses[:-1], 1):
+            if (isinstance(clause, tree.Block) and clause.kind == "optional") or tree.mentioned(clause) & set(new):
+                least = at
+        return self.rng.randrange(least, len(clauses) - 1) if least < len(clauses) - 1 else None
 
     def shuffled(self, clauses: list[tree.Clause]) -> list[tree.Clause]:
         """In another order; one `either` may use what another one binds, so those stay one behind the other."""

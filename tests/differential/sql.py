@@ -438,7 +438,14 @@ def _written_order(clause: tree.Clause) -> list[str]:
 def _in_text_order(clauses: tuple[tree.Clause, ...], ctx: Context, around: set[str]) -> None:
     """Ties are broken in the order of binding, which is that of the text, blocks that bind for others included."""
     first = dict.fromkeys(ctx.variables, -1)
-    names = [name for clause in clauses for name in _written_order(clause) if name in first and name not in around]
+    # What the block binds itself is not an optional's, wherever that stands.
+    mine = exposed(tuple(each for each in clauses if not isinstance(each, tree.Block)))
+    names = [
+        name
+        for clause in clauses
+        for name in _written_order(clause)
+        if name in first and name not in around and not (isinstance(clause, tree.Block) and name in mine)
+    ]
     first.update({name: at for at, name in reversed(list(enumerate(names)))})
     ordered = sorted(ctx.variables.items(), key=lambda item: first[item[0]])
     ctx.variables.clear()

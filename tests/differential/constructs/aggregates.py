@@ -11,7 +11,7 @@ from tests.differential import tree
 from tests.differential.making import QueryMaker, Scope, makes
 from tests.differential.printing import written
 from tests.differential.sql import Context, duck, expression, meaning
-from tests.differential.types import INTEGERS, NUMBERS, SINGLE
+from tests.differential.types import FLOATS, INTEGERS, NUMBERS, SINGLE
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,10 @@ def _(node: Aggregate, ctx: Context) -> str:
     words = "DISTINCT " if node.distinct else ""
     whole = node.argument.type in INTEGERS
     match node.function:
+        case "min" | "max" if node.argument.type in FLOATS:
+            return (
+                f"{node.function}({words}{value} + CAST(0.0 AS {'FLOAT' if node.argument.type == 'F32' else 'DOUBLE'}))"
+            )
         case "count" | "min" | "max":
             return f"{node.function}({words}{value})"
         case "sum" if whole:

@@ -50,6 +50,27 @@ CASES = {
         "return { $x.@id, $x.@type as t }",
         [("d", "Person"), ("u", "Team")],
     ),
+    "what an either binds comes first where it stands first": (
+        "match { either { $v memberOf $t } or { $v memberOf $t  $v knows $v }  $b memberOf $t } "
+        "return { $v.name, $t.title as t, $b.name as b }",
+        [("a", "t", "a"), ("a", "t", "b"), ("b", "t", "a"), ("b", "t", "b"), ("c", "u", "c")],
+    ),
+    "what an either and a later clause bind is ordered where the either stands": (
+        "match { either { $v knows $j } or { $v memberOf $t  $v knows $j }  $b knows $j  $b.age < 3  $v.age < 3 } "
+        "return { $v.name, $j.name as j, $b.name as b }",
+        [
+            ("a", "b", "a"),
+            ("a", "c", "a"),
+            ("a", "c", "b"),
+            ("b", "c", "a"),
+            ("b", "c", "b"),
+        ],
+    ),
+    "what an optional takes from a later clause is ordered where that clause stands": (
+        "match { optional { $t: Team  $j memberOf $t }  $b knows $j  $b.age < 3 } "
+        "return { $t.title as t, $b.name as b, $j.name as j }",
+        [("t", "a", "b"), ("u", "a", "c"), ("u", "b", "c")],
+    ),
     "a stage hands on what it lists": (
         "match { $p: Person  $p knows $q } with { $p, count($q) as n } where n > 1 "
         "match { $p memberOf $t } return { $p.name, n, $t.title as t }",

@@ -99,6 +99,13 @@ def test_min_and_max_keep_the_type(name):
     assert values(ask(people, text)) == [(low[name], high[name])]
 
 
+@pytest.mark.parametrize("scores", [(-0.0,), (0.0, -0.0), (-0.0, 0.0)])
+def test_least_and_greatest_of_the_two_zeros_are_one_zero(scores):
+    people = [person(str(at), score=score) for at, score in enumerate(scores)]
+    found = ask(graph(people), "match { $p: Person } return { min($p.score) as low, max($p.score) as high }")
+    assert [str(value) for value in values(found)[0]] == ["0.0", "0.0"]
+
+
 def test_only_aggregates_over_an_empty_match_give_one_row():
     text = "match { $p: Person } return { count($p) as n, sum($p.age) as s, avg($p.age) as a, min($p.name) as m }"
     assert values(ask(graph(), text)) == [(0, None, None, None)]

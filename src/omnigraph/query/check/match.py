@@ -66,13 +66,16 @@ class _BlockChecker(BlockWalks):
                     checked.append(blocks.Exists(*self._within(inner, clause, later, related="exists")))
                 case syntax.OptionalBlock() | syntax.EitherBlock():
                     checked.append(nested[id(clause)])
-        return self._finished(checked, own)
+        return self._finished(clauses, checked, own)
 
-    def _finished(self, checked: Sequence[blocks.Clause], own: Sequence[syntax.Variable]) -> blocks.Block:
+    def _finished(
+        self, clauses: Sequence[syntax.Clause], checked: Sequence[blocks.Clause], own: Sequence[syntax.Variable]
+    ) -> blocks.Block:
         edges = {clause.edge_variable for clause in checked if isinstance(clause, blocks.Hop)}
         bounds = [self.bounds[id(variable)] for variable in own if variable.name not in self.outer]
         mine = {bound.name: found for bound in bounds if (found := bound.variable()) is not None}
         order: dict[str, ir.Variable] = {}
+        eithers = iter([clause for clause in clauses if isinstance(clause, syntax.EitherBlock)])
         for clause in checked:
             match clause:
                 case blocks.Binding(name):
@@ -85,7 +88,10 @@ class _BlockChecker(BlockWalks):
                 case blocks.Maybe(block):
                     order |= {each.name: _nullable(each) for each in block.variables if each.name not in order}
                 case blocks.OneOf():
-                    order |= {each.name: each for each in clause.binds}
+                    # All arms bind these, those included that a clause of the block binds again behind it.
+                    new = {each.name: each for each in clause.binds}
+                    names = [self.scope.variables[name].name for name in common_names(next(eithers))]
+                    order |= {name: (mine | new)[name] for name in names if name in mine or name in new}
         order |= {name: variable for name, variable in mine.items() if name not in order}
         nodes = tuple(variable for name, variable in order.items() if name in mine and name not in edges)
         return blocks.Block(tuple(checked), tuple(order.values()), nodes, tuple(self.paths))
