@@ -6,12 +6,13 @@ a message, so the engine remembers what went wrong, and that error is the one th
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+
+from omnigraph.scratch import scratch_folder
 
 if TYPE_CHECKING:
     import duckdb
@@ -93,8 +94,8 @@ def row_engine() -> Iterator[RowEngine]:
     """An engine that spills to a directory of its own, gone afterwards."""
     import duckdb
 
-    with tempfile.TemporaryDirectory(prefix="omnigraph-rows-") as spill:
-        connection = duckdb.connect(config={"memory_limit": MEMORY_LIMIT, "temp_directory": spill})
+    with scratch_folder("rows") as spill:
+        connection = duckdb.connect(config={"memory_limit": MEMORY_LIMIT, "temp_directory": str(spill)})
         try:
             connection.execute("set timezone = 'UTC'")
             yield RowEngine(connection)

@@ -8,12 +8,10 @@ in-process engine's own code.
 from __future__ import annotations
 
 import pickle
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +19,7 @@ import pyarrow.compute as pc
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.values import TablePin
 from omnigraph.schema.catalog import Cardinality, Catalog, EdgeType, GraphType
+from omnigraph.scratch import scratch_folder
 from omnigraph.spark.load.load_messages import Kind, LoadContext, Message, by_bucket, keys_to_bytes, report, to_bytes
 from omnigraph.spark.load.load_splits import Split, SplitOutcome, decode_split
 from omnigraph.spark.session.worker_daemon import settle_worker
@@ -237,13 +236,13 @@ def merged_messages(context: LoadContext, bucket: int, messages: Iterable[Messag
     """Merge the rows of one bucket into the committed ones, write them, and send on the keys of those that change."""
     done = TaskReport()
     store = TaskStore(worker_tables(context.uri, context.snapshot.branch.incarnation), context.catalog)
-    with tempfile.TemporaryDirectory(prefix="omnigraph-load-") as directory:
+    with scratch_folder("load") as directory:
         work = MergingLoad(
             store,  # type: ignore[arg-type]
             context.snapshot,
             TaskSession(context.lines),  # type: ignore[arg-type]
             done.violations,
-            Path(directory),
+            directory,
             vectors=partial(task_vectors, context.embedding),
         )
         try:

@@ -7,7 +7,6 @@ looked at in parts, as those of an in-process load are. `graph.load(df, …)` ch
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,6 +26,7 @@ from omnigraph.ledger.snapshots import find_type, table_of
 from omnigraph.ledger.store import GraphStore, open_store
 from omnigraph.ledger.values import Snapshot, TablePin, WriterKind
 from omnigraph.schema.catalog import Catalog, GraphType
+from omnigraph.scratch import scratch_folder
 from omnigraph.spark.load.load_input import stored_batches
 from omnigraph.spark.load.load_messages import LoadContext
 from omnigraph.spark.load.load_tasks import FragmentWriter, TaskReport
@@ -176,8 +176,8 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]
         for message in written:
             violations.merge(message.done.violations)
         committed = CommittedRows(store, snapshot)
-        with tempfile.TemporaryDirectory(prefix="omnigraph-keys-") as directory:
-            self._check(store, written, committed, violations, Path(directory))
+        with scratch_folder("keys") as directory:
+            self._check(store, written, committed, violations, directory)
         violations.raise_if_any("the load")
         fragments = [text for message in written for text in message.done.fragments.get(self.type.table_key, [])]
         if not fragments and self.mode == "append":

@@ -6,14 +6,13 @@ Free of PySpark, so that a process can be killed at each step of it without a JV
 from __future__ import annotations
 
 import logging
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from omnigraph.errors import OmniGraphError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.store import open_store
 from omnigraph.ledger.values import StreamBatch
+from omnigraph.scratch import scratch_folder
 from omnigraph.spark.stream.sink_options import SinkOptions
 from omnigraph.spark.stream.staged_records import Piece, clear, fetch
 from omnigraph.storage.objects.objects import open_objects
@@ -34,10 +33,10 @@ def publish_batch(
     failpoint("stream.received")
     result: BatchResult | None = None
     if pieces:
-        with tempfile.TemporaryDirectory(prefix="omnigraph-stream-") as directory, open_store(uri) as store:
+        with scratch_folder("stream") as directory, open_store(uri) as store:
             result = load_batch(
                 store,
-                fetch(store.objects, pieces, Path(directory)),
+                fetch(store.objects, pieces, directory),
                 batch,
                 mode=options.mode,
                 type=options.type,

@@ -8,9 +8,7 @@ that dies leaves the shelf to the next one.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +26,7 @@ from omnigraph.ledger.commit.intents import WriteIntent
 from omnigraph.ledger.snapshots import find_type, table_of
 from omnigraph.ledger.values import MAIN, Snapshot, WriterKind
 from omnigraph.schema.catalog import Catalog, GraphType
+from omnigraph.scratch import scratch_folder
 from omnigraph.write.embedding.embed_results import EmbeddedProperty, EmbedResult
 from omnigraph.write.embedding.embed_work import DueRows, TableWork, Target, Told, due_rows, fill_shelf, shown
 from omnigraph.write.embedding.shelf import Shelves, VectorShelf
@@ -218,8 +217,8 @@ class _Write:
         """Stage the rows with their vectors; None when no row wants one."""
         self.done = []
         violations = ViolationCollector()
-        with tempfile.TemporaryDirectory(prefix="omnigraph-embed-") as directory:
-            merging = MergingLoad(self._store, snapshot, session, violations, Path(directory), vectors=lambda: None)
+        with scratch_folder("embed") as directory:
+            merging = MergingLoad(self._store, snapshot, session, violations, directory, vectors=lambda: None)
             try:
                 for work in works_of(self._store.catalog(snapshot.schema_digest), *self._named, self._vectors):
                     self._add(snapshot, work, merging)

@@ -19,6 +19,7 @@ from omnigraph.ledger.commit.intents import WriteIntent
 from omnigraph.ledger.commit.queue import EVERYTHING, Footprint
 from omnigraph.ledger.values import MAIN, BranchRef, GraphCommit, Snapshot, StreamBatch, WriterKind
 from omnigraph.schema.catalog import Catalog, GraphType
+from omnigraph.scratch import scratch_folder
 from omnigraph.write.decode.inputs import Decode, InputOptions, find_graph_type, open_input
 from omnigraph.write.load.appended import Appended
 from omnigraph.write.load.input_size import is_small
@@ -72,7 +73,7 @@ def load(
     with LoadBranch(store, branch, from_, actor) as target, ExitStack() as stack:
         options = InputOptions(type, src, dst, columns)
         decode = open_input(data, options, stack)
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="omnigraph-load-")))
+        directory = stack.enter_context(scratch_folder("load"))
         appended = stack.enter_context(Appended())
 
         def prepare(snapshot: Snapshot, session: WriteSession, counts: dict[str, int]) -> WriteIntent | None:

@@ -8,7 +8,6 @@ published and under the batch's own name: a loader that dies between the two wri
 from __future__ import annotations
 
 import base64
-import tempfile
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -23,6 +22,7 @@ import pyarrow.ipc
 from omnigraph.errors import ValidationFailed, Violation
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.values import MAIN, StreamBatch
+from omnigraph.scratch import scratch_folder
 from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.uri import parse_root
 from omnigraph.write.load.load import load
@@ -115,7 +115,7 @@ def load_batch(
     letters = DeadLetters(bad_records, batch)
     if not _has_batch(store, branch, batch):
         letters.forget()
-    with tempfile.TemporaryDirectory(prefix="omnigraph-batch-") as directory:
+    with scratch_folder("batch") as directory:
         for attempt in count():
             try:
                 loaded = load(store, str(file), kept_violations=BAD_RECORDS_AT_ONCE, **how)
@@ -127,7 +127,7 @@ def load_batch(
                 if _has_batch(store, branch, batch):
                     # Somebody else came through with this batch, so its records are there already and not bad.
                     continue
-                rest = Path(directory) / f"{attempt}{file.suffix}"
+                rest = directory / f"{attempt}{file.suffix}"
                 letters.add(_taken_out(file, rest, reasons))
                 file = rest
                 failpoint("batch.letters_written")
