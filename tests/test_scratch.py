@@ -106,3 +106,4 @@ def test_a_load_clears_what_a_killed_one_left(temporary: Path, tmp_path: Path) -
     graph = og.init(str(tmp_path / "graph.omni"), schema="node Person { name: String @key }")
     graph.load([{"type": "Person", "data": {"name": "a"}}], mode="merge")
     assert list(temporary.iterdir()) == []
+    assert graph.verify().ok

@@ -65,6 +65,7 @@ class Scope:
         """A new variable of this block."""
         self.variables[name] = kind
         self.own[name] = kind
+        self.only.pop(name, None)  # what a sibling block said of another variable of that name
         return name
 
     def named(self) -> list[str]:
