@@ -78,3 +78,41 @@ def test_a_hop_from_what_an_optional_left_null_finds_nothing() -> None:
         ("d", "a", "t"),
         ("d", "c", None),
     ]
+
+
+@pytest.mark.parametrize("names", [["n07"], ["n00", "n03", "n09"], [f"n{number:02d}" for number in range(12)]])
+@pytest.mark.parametrize("edge", ["", "$w:"])
+def test_few_nodes_and_many_find_the_same(names: list[str], edge: str) -> None:
+    """Few look up their neighbours and have nothing put in; many are a stretch of what is kept for all.
+
+    n08 to n11 are in no edge, n00 is only an end.
+    """
+    reached = {1: [0, 2], 2: [2], 3: [0, 1, 7], 5: [4], 7: [7]}
+    people = graph(
+        [person(f"n{number:02d}", age=number) for number in range(12)],
+        [(f"n{source:02d}", f"n{target:02d}") for source, targets in reached.items() for target in targets],
+    )
+    found = ask(
+        people,
+        "query q($names: [String]) { match { $p: Person  $p.name in $names  optional { $p "
+        f"{edge}knows $q }} }} return {{ $p.age as p, $q.age as q }} }}",
+        params={"names": names},
+    )
+    starts = [int(name[1:]) for name in names]
+    assert values(found) == [(start, end) for start in starts for end in reached.get(start, [None])]
+
+
+@pytest.mark.parametrize("value", [3, 0.5, 2**60])
+def test_sums_of_groups_take_rows_that_were_left_alone_for_nothing(value: float) -> None:
+    name = "big" if value > 3 else "score" if value < 1 else "age"
+    people = graph(
+        [person(each, active=each in "ab", **{name: value}) for each in "abcd"],
+        [("a", "b"), ("a", "c"), ("d", "d")] * 4,
+    )
+    text = (
+        "match { $p: Person  optional { $p $w:knows $q } } return "
+        f"{{ $p.active as g, sum($q.{name}) as s, avg($q.{name}) as m, min($q.{name}) as l, count($q.{name}) as n }}"
+    )
+    assert values(ask(people, text)) == [(False, 4 * value, value, value, 4), (True, 8 * value, value, value, 8)]
+    alone = 'match { $p: Person  $p.name in ["b", "c"]  optional { $p knows $q } } '
+    assert values(ask(people, f"{alone} return {{ sum($q.{name}) as s, avg($q.{name}) as m }}")) == [(None, None)]

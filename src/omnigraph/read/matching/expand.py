@@ -232,7 +232,8 @@ def _keep(rows: Codes, reached: Reached, mask: np.ndarray) -> tuple[Codes, Reach
     if bool(mask.all()):
         return rows, reached
     at = np.flatnonzero(mask)
-    return rows[at], _at(reached, at)
+    kept = _at(reached, at)
+    return kept.sources if rows is reached.sources else rows[at], kept
 
 
 def _at(reached: Reached, places: Codes) -> Reached:

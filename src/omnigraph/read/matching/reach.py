@@ -20,6 +20,9 @@ from omnigraph.read.state.spaces import SortedSpace
 from omnigraph.read.tables.topology import Alignment, Topology, Window
 from omnigraph.schema.catalog import EdgeType
 
+MUCH_SHARE = 2
+"""When one vertex in so many is asked for, what all of them reach is kept in the form that is wanted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reached:
@@ -120,8 +123,10 @@ class Csr:
         """
         if self.far.code_of is not None and int(self.far.code_of.min(initial=0)) < 0:
             return None
-        adjacency = self.topology.adjacency(self.direction, by_edge=by_edge)
         vertices = sources if self.near.vertex_of is None else self.near.vertex_of[sources]
+        if MUCH_SHARE * len(vertices) >= len(self.topology.ids_at(self.direction, far=False)):
+            return self._stretch_or_nothing(vertices, by_edge=by_edge)
+        adjacency = self.topology.adjacency(self.direction, by_edge=by_edge)
         known = np.flatnonzero(vertices >= 0)
         whole = len(known) == len(vertices)
         counts, places = adjacency.gather(vertices if whole else vertices[known])
@@ -138,6 +143,20 @@ class Csr:
         edges = None if adjacency.edges is None else inserted(adjacency.edges[places], before, nothing)
         at = np.repeat(np.arange(len(vertices), dtype=np.int64), np.maximum(counts, 1))
         return Reached(at, inserted(targets, before, nothing), edges)
+
+    def _stretch_or_nothing(self, vertices: Codes, *, by_edge: bool) -> Reached:
+        """The same for much of a table: entries that lead nowhere are kept among the others, so nothing is put in."""
+        adjacency = self.topology.or_nothing(self.direction, by_edge=by_edge)
+        if self.near.vertex_of is not None:
+            vertices = np.where(vertices < 0, len(adjacency.offsets) - 2, vertices)
+        self.run.memory.expect("reached nodes", 24 * int(adjacency.degrees(vertices).sum()))
+        counts, places = adjacency.gather(vertices)
+        at = np.repeat(np.arange(len(vertices), dtype=np.int64), counts)
+        targets = adjacency.targets[places]
+        if self.far.code_of is not None:
+            # What leads nowhere finds the last code.
+            targets = np.append(self.far.code_of, NULL)[targets]
+        return Reached(at, targets, None if adjacency.edges is None else adjacency.edges[places])
 
     def has_any(self, sources: Codes) -> Mask:
         """Whether each source has an edge at all."""

@@ -19,7 +19,7 @@ from omnigraph.read.search.row_sets import matching_rows, table_mask
 from omnigraph.read.search.searched import searched_by
 from omnigraph.read.state.frame import Frame
 from omnigraph.read.state.run_state import Run
-from omnigraph.read.state.spaces import SMALL_TABLE, GrowingSpace, identity_of
+from omnigraph.read.state.spaces import SMALL_TABLE, EdgeRowSpace, GrowingSpace, SortedSpace, identity_of
 from omnigraph.read.state.union import UnionSpace
 from omnigraph.read.tables.values import conjunction, true_mask
 from omnigraph.schema.catalog import OWN_COLUMNS, Catalog, GraphType, NodeType
@@ -99,11 +99,15 @@ def entity_mask(run: Run, var: str, codes: Codes, filters: Sequence[ir.Expr]) ->
     """Which of these entities pass all filters of their variable. The same entity may come more than once."""
     if not filters or len(codes) == 0:
         return np.ones(len(codes), dtype=bool)
-    distinct, inverse = distinct_codes(codes)
     tables = run.variables[var]
+    space = run.entities(tables)
+    if isinstance(space, SortedSpace | EdgeRowSpace) and 2 * space.size() <= len(codes):
+        # Most entities come, and often: to ask of all of them is cheaper than to find out which.
+        every = np.arange(space.size(), dtype=np.int64)
+        return _table_mask(run, var, tables[0], every, filters)[codes]
+    distinct, inverse = distinct_codes(codes)
     if len(tables) == 1:
         return _table_mask(run, var, tables[0], distinct, filters)[inverse]
-    space = run.entities(tables)
     assert isinstance(space, UnionSpace)
     kept = np.zeros(len(distinct), dtype=bool)
     for table_key in tables:

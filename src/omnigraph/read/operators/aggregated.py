@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.query import ir
-from omnigraph.read.codes.arrays import FEW_PLACES, Codes, combined, distinct_codes, removed, stretches
+from omnigraph.read.codes.arrays import Codes, combined, distinct_codes, removed
 from omnigraph.read.state.frame import Frame
 from omnigraph.read.state.run_state import Run
 from omnigraph.read.state.spaces import EdgeRowSpace, SortedSpace
@@ -34,7 +34,8 @@ def argument_values(run: Run, frame: Frame, expr: ir.Expr, missing: Codes) -> pa
     shared = 2 * space.size() <= frame.length
     if shared and isinstance(space, SortedSpace | EdgeRowSpace):
         every = np.arange(space.size(), dtype=np.int64)
-        return _taken(combined(run.evaluate(expr, Frame(len(every), {expr.var: every}))), codes, missing)
+        kept = removed(codes, missing) if len(missing) else codes
+        return combined(run.evaluate(expr, Frame(len(every), {expr.var: every}))).take(pa.array(kept))
     codes = removed(codes, missing) if len(missing) else codes
     if not shared:
         return combined(run.evaluate(expr, Frame(len(codes), {expr.var: codes})))
@@ -42,20 +43,21 @@ def argument_values(run: Run, frame: Frame, expr: ir.Expr, missing: Codes) -> pa
     return combined(run.evaluate(expr, Frame(len(distinct), {expr.var: distinct})).take(pa.array(inverse)))
 
 
-def _taken(column: pa.Array, codes: Codes, missing: Codes) -> pa.Array:
-    """The values of a whole column for the codes but the missing ones, which numbers need no copy to leave out."""
-    if len(missing) == 0:
-        return column.take(pa.array(codes))
-    if (
-        len(missing) > FEW_PLACES
-        or column.null_count
-        or not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type))
-    ):
-        return column.take(pa.array(removed(codes, missing)))
-    plain = column.to_numpy()
-    out = np.empty(len(codes) - len(missing), dtype=plain.dtype)
-    done = 0
-    for start, stop in stretches(missing, len(codes)):
-        np.take(plain, codes[start:stop], out=out[done : done + stop - start], mode="clip")
-        done += stop - start
-    return pa.array(out, column.type)
+def addends(run: Run, frame: Frame, expr: ir.Expr, missing: Codes) -> pa.Array | None:
+    """A number for each row, 0 for the missing ones: where values are added up nothing need be left out for those.
+
+    None where there are not many rows to an entity, or some entities have no number.
+    """
+    if not isinstance(expr, ir.Prop):
+        return None
+    space = run.entities(run.variables[expr.var])
+    if not isinstance(space, SortedSpace | EdgeRowSpace) or not 0 < 2 * space.size() <= frame.length:
+        return None
+    every = np.arange(space.size(), dtype=np.int64)
+    column = combined(run.evaluate(expr, Frame(len(every), {expr.var: every})))
+    if column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        return None
+    run.memory.expect("the values of properties", frame.length * column.type.bit_width // 8)
+    values = column.to_numpy()[frame.bindings[expr.var]]
+    values[missing] = 0
+    return pa.array(values, column.type)

@@ -13,7 +13,7 @@ from omnigraph.query import ir
 from omnigraph.query.evaluate.aggregates import aggregate
 from omnigraph.read.codes.arrays import Codes, combined, distinct_codes, factorize, removed
 from omnigraph.read.codes.order import is_null, order_codes, total_order
-from omnigraph.read.operators.aggregated import argument_values, missing_rows
+from omnigraph.read.operators.aggregated import addends, argument_values, missing_rows
 from omnigraph.read.operators.sort import column_order
 from omnigraph.read.plan.show import show
 from omnigraph.read.state.frame import ComputedColumn, EntityCodes, Frame
@@ -187,20 +187,28 @@ def _aggregate(run: Run, frame: Frame, wanted: ir.Aggregate, column: ir.Column, 
         if counted is not None:
             return counted
     missing = missing_rows(frame, wanted.arg)
-    numbers, sizes = _without(groups, missing)
-    values = argument_values(run, frame, wanted.arg, missing)
+    numbers, sizes = groups.numbers, _sizes_without(groups, missing)
+    values = addends(run, frame, wanted.arg, missing) if len(missing) and _adds_up(wanted) else None
+    if values is None:
+        values = argument_values(run, frame, wanted.arg, missing)
+        if len(missing):
+            # Of one group all numbers are alike.
+            numbers = numbers[: len(values)] if groups.count == 1 else removed(numbers, missing)
     named = wanted if wanted.source else replace(wanted, source=show(wanted))
     return aggregate(named, values, numbers, groups.count, type_, sizes, nothing=frame.length == 0)
 
 
-def _without(groups: Groups, missing: Codes) -> tuple[Codes, Codes | None]:
-    """The groups of all rows but some, and how many rows each has then."""
-    numbers, sizes = groups.numbers, groups.sizes
+def _sizes_without(groups: Groups, missing: Codes) -> Codes | None:
+    """How many rows each group has but for the missing ones; where none is, only if that is known."""
     if len(missing) == 0:
-        return numbers, sizes
-    if sizes is not None:
-        sizes = sizes - np.bincount(numbers[missing], minlength=groups.count)
-    return numbers[: len(numbers) - len(missing)] if groups.count == 1 else removed(numbers, missing), sizes
+        return groups.sizes
+    sizes = np.bincount(groups.numbers, minlength=groups.count) if groups.sizes is None else groups.sizes
+    return sizes - np.bincount(groups.numbers[missing], minlength=groups.count)
+
+
+def _adds_up(wanted: ir.Aggregate) -> bool:
+    """Whether a 0 more changes nothing but how many values there are, which is known."""
+    return wanted.function in (ir.AggregateFunction.SUM, ir.AggregateFunction.AVG) and not wanted.distinct
 
 
 def _count(run: Run, frame: Frame, wanted: ir.Aggregate, groups: Groups) -> pa.Array | None:

@@ -8,6 +8,7 @@ the codes of a node table.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -21,6 +22,9 @@ from omnigraph.read.codes.ids import NodeIds, SortedIds
 
 Window = tuple[int, int]
 """A stretch of the entries of a vertex: how many are left out at its start, and how many it has at most."""
+
+NOWHERE = -1
+"""Where the only entry of a vertex leads that has none, if there has to be one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ class Topology:
         self.one_kind = source_ids is target_ids
         """Whether both ends are of one node type: only then can a path have more than one hop."""
         self._lock = threading.Lock()
-        self._adjacency: dict[tuple[Direction, bool], Adjacency] = {}
+        self._adjacency: dict[tuple[Direction, bool, bool], Adjacency] = {}
 
     @property
     def nbytes(self) -> int:
@@ -83,13 +87,25 @@ class Topology:
 
     def adjacency(self, direction: Direction, *, by_edge: bool = False) -> Adjacency:
         """Neighbours in a direction: each once, or with `by_edge` one entry for each edge."""
-        key = (direction, by_edge)
+        make = self._by_edge if by_edge else self._distinct
+        return self._made((direction, by_edge, False), lambda: make(direction))
+
+    def or_nothing(self, direction: Direction, *, by_edge: bool = False) -> Adjacency:
+        """As `adjacency`, and a vertex without entries has one that leads nowhere (-1).
+
+        So has one vertex more, behind all others: it stands for every node that no edge names. What `optional` asks of
+        many nodes is then a stretch of what is there, as it is for a join.
+        """
+        plain = self.adjacency(direction, by_edge=by_edge)
+        return self._made((direction, by_edge, True), lambda: _with_nothing(plain))
+
+    def _made(self, key: tuple[Direction, bool, bool], make: Callable[[], Adjacency]) -> Adjacency:
         found = self._adjacency.get(key)
         if found is not None:
             return found
         with self._lock:
             if key not in self._adjacency:
-                made = self._by_edge(direction) if by_edge else self._distinct(direction)
+                made = make()
                 for part in (made.offsets, made.targets, made.edges):
                     if part is not None:
                         # Queries look at stretches of it: none may write there.
@@ -131,6 +147,14 @@ class Topology:
         order = np.argsort(near, kind="stable")
         near_size = len(self.ids_at(direction, far=False))
         return Adjacency(_offsets(near[order], near_size), far[order], edges[order])
+
+
+def _with_nothing(plain: Adjacency) -> Adjacency:
+    counts = np.append(np.diff(plain.offsets), 0)
+    empty = plain.offsets[counts == 0]
+    edges = None if plain.edges is None else np.insert(plain.edges, empty, NOWHERE)
+    offsets = np.concatenate(([0], np.cumsum(np.maximum(counts, 1))))
+    return Adjacency(offsets, np.insert(plain.targets, empty, NOWHERE), edges)
 
 
 def _is_run(vertices: Codes) -> bool:
