@@ -187,17 +187,16 @@ def ties_of(ref: str, kind: str) -> list[str]:
     """What orders rows by a value: for an entity its id and, where several types may have that, the type."""
     if ":" not in kind:
         return [ref]
-    return [f'{ref}."@id"', *([f'{ref}."@type"'] if kind.startswith("interface:") else [])]
+    several = kind.startswith("interface:") or "|" in kind
+    return [f'{ref}."@id"', *([f'{ref}."@type"'] if several else [])]
 
 
 def sort_key(key: tree.OrderKey, ctx: Context) -> str:
     """One key: nulls are the smallest unless it says otherwise."""
-    text = expression(key.expr, ctx)
-    if ":" in key.expr.type:
-        text = f'{text}."@id"'
     down = key.direction == "desc" or getattr(key.expr, "best_first", "") == "DESC"
     nulls = key.nulls or ("last" if down else "first")
-    return f"{text} {'DESC' if down else 'ASC'} NULLS {nulls.upper()}"
+    texts = ties_of(expression(key.expr, ctx), key.expr.type)
+    return ", ".join(f"{text} {'DESC' if down else 'ASC'} NULLS {nulls.upper()}" for text in texts)
 
 
 def resolve(expr: Any, ctx: Context) -> Any:

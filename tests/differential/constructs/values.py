@@ -26,6 +26,17 @@ def number_type(*types: str) -> str:
     return "U64" if all(each.startswith("U") for each in types) else "I64"
 
 
+def _beside(left: tree.Expr, right: tree.Expr) -> tuple[str, str]:
+    """The types of two numbers. One that is written out is unsigned beside a U64, if it can be."""
+    pair = (left, right)
+    unsigned = "U64" in (left.type, right.type)
+    one, other = (
+        "U64" if unsigned and isinstance(each, tree.Literal) and each.type == "I64" and each.value >= 0 else each.type
+        for each in pair
+    )
+    return one, other
+
+
 @dataclass(frozen=True)
 class Arithmetic(tree.Expr):
     """`left operator right`; on text and lists `+` joins."""
@@ -38,7 +49,7 @@ class Arithmetic(tree.Expr):
     def type(self) -> str:  # type: ignore[override]
         """The type of the result."""
         if self.left.type in NUMBERS:
-            return "F64" if self.operator == "/" else number_type(self.left.type, self.right.type)
+            return "F64" if self.operator == "/" else number_type(*_beside(self.left, self.right))
         return "String" if self.left.type == "enum" else self.left.type
 
 
@@ -134,8 +145,8 @@ def _(node: Arithmetic, ctx: Context) -> str:
         return f"CAST({divisor if node.operator == '%' else wide} AS {sql_type(node.type)})"
     number = f"(CAST({left} AS DOUBLE) {node.operator} CAST({right} AS DOUBLE))"
     if node.operator in "/%":
-        return f"CASE WHEN {right} = 0 AND {left} IS NOT NULL THEN error('division by zero') ELSE {number} END"
-    return number
+        number = f"CASE WHEN {right} = 0 AND {left} IS NOT NULL THEN error('division by zero') ELSE {number} END"
+    return f"CASE WHEN isfinite({number}) THEN {number} WHEN {number} IS NOT NULL THEN error('not finite') END"
 
 
 @meaning.register
