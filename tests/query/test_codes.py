@@ -73,6 +73,12 @@ CASES: list[tuple[str, str, str, str | None]] = [
         "ask for it in an `optional`, or an arm of an `either`, for each of these types",
     ),
     (
+        "T2",
+        "query q { match { $n: Note $n order|ranked{1,2}[⟦order⟧ > 3] $m } return { $m } }",
+        "`order` is not of one type in all of `Order|Ranked`",
+        "follow each of these types in an arm of an `either`, with a condition of its own",
+    ),
+    (
         "T3",
         'query q { match { $p: Person ⟦$p.tags⟧ = "x" } return { $p } }',
         "`=` compares single values, and this is a list",

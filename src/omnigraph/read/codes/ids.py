@@ -90,11 +90,14 @@ class NodeIds(SortedIds):
         return rows if self.codes is None else self.codes[rows]
 
 
+_NO_IDS = pa.array([], pa.large_string())
+
+
 class GrowingIds:
     """The ids that one query has met so far, in the order of meeting. Used where reading all ids would cost more."""
 
     def __init__(self) -> None:
-        self.ids: pa.Array = pa.array([], pa.large_string())
+        self.ids: pa.Array = _NO_IDS
         self._by_text: dict[str, int] | None = None
 
     def __len__(self) -> int:
@@ -128,14 +131,23 @@ class GrowingIds:
         known = self._by_text
         before = len(known)
         codes = np.fromiter((known.setdefault(text, len(known)) for text in ids.to_pylist()), np.int64, len(ids))
-        if len(known) > before:
+        if before == 0 and len(known) == len(ids):
+            # The first ids, each once.
+            self.ids = ids
+        elif len(known) > before:
             fresh = list(known)[before:]
             self.ids = pa.concat_arrays([self.ids, pa.array(fresh, pa.large_string())])
         return codes
 
+    def at(self, codes: Codes) -> pa.Array:
+        """The ids behind codes."""
+        if len(codes) == len(self.ids) and bool((codes == np.arange(len(codes))).all()):
+            return self.ids
+        return self.ids.take(pa.array(codes))
+
     def order_of(self, codes: Codes) -> Codes:
         """Integers that sort as the ids do."""
-        return text_ranks(self.ids.take(pa.array(codes)))
+        return text_ranks(self.at(codes))
 
 
 def text_ranks(texts: pa.Array) -> Codes:

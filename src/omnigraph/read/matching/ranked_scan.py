@@ -67,15 +67,15 @@ def _first(run: Run, top: TopScan, operator: ir.Rank, predicate: ir.Expr | None,
     if best.rows is not None:
         space.bind(best.rows, shown)
     ids, scores = best.ids, best.scores
-    few = len(ids) <= FEW_ROWS
-    if few:
+    if len(ids) <= FEW_ROWS:
         names, values = ids.to_pylist(), scores.tolist()
         sign = -1 if isinstance(operator.ranking, ir.Bm25) else 1
         there = [place for place, value in enumerate(values) if value == value]
         order = sorted(there, key=lambda place: (sign * values[place], names[place]))[:wanted]
-        ids, scores = pa.array([names[place] for place in order], pa.large_string()), scores[order]
+        ids = pa.array([names[place] for place in order], pa.large_string())
+        return Ranked(_scored(top, space.encode(ids), scores[order]), best.way, True)
     kept = ~np.isnan(scores)
-    return Ranked(_scored(top, space.encode(ids)[kept], scores[kept]), best.way, few)
+    return Ranked(_scored(top, space.encode(ids)[kept], scores[kept]), best.way)
 
 
 def _shown(run: Run, top: TopScan, table_key: str) -> tuple[str, ...]:

@@ -13,6 +13,9 @@ from omnigraph.read.state.union import over_present
 from omnigraph.read.tables.arrow_types import result_type, shown_columns, shows_type
 from omnigraph.schema.types import EntityType
 
+FEW_TEXTS = 64
+"""So few texts are sooner made anew than cast by Arrow's machinery."""
+
 
 def project(run: Run, frame: Frame, columns: tuple[ir.Column, ...], schema: pa.Schema) -> pa.RecordBatch:
     """The columns of these rows, with the types that the query promises."""
@@ -39,6 +42,8 @@ def _fetch_together(run: Run, frame: Frame, columns: tuple[ir.Column, ...]) -> N
 def _typed(array: pa.Array, field: pa.Field) -> pa.Array:
     if array.type == field.type:
         return array
+    if len(array) <= FEW_TEXTS and pa.types.is_large_string(array.type) and pa.types.is_string(field.type):
+        return pa.array(array.to_pylist(), field.type)
     take_room(bytes_of(array, len(array)), f"the texts of `{field.name}`")
     return array.cast(field.type)
 

@@ -62,7 +62,8 @@ class Analyzer:
     def listed(self, text: str) -> list[str]:
         """The tokens of one text as they come, words that are left out not among them: quick for a few texts."""
         if self.settings.plain:
-            return [token for token in text.translate(self._characters).split(MARK) if token]
+            tokens = text.translate(self._characters).split(MARK)
+            return [token for token in tokens if token] if "" in tokens else tokens
         words = text.translate(self._splits).split(MARK)
         return [token for word in words if word and (token := self._word(word)) != GAP]
 

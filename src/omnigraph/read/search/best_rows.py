@@ -21,7 +21,7 @@ from omnigraph.read.search.corpora import corpus_of
 from omnigraph.read.search.kept_rows import kept_rows
 from omnigraph.read.search.probing import ladder, lies_early
 from omnigraph.read.search.searched import Searched
-from omnigraph.read.search.texts import Corpus, Counted, bm25, counted, may_have, rarity
+from omnigraph.read.search.texts import Corpus, Counted, bm25, counted, may_have, rarity, scored
 from omnigraph.read.search.vectors import distances, matrix, may_be_near
 from omnigraph.read.state.run_state import Run
 from omnigraph.schema.search_settings import Metric
@@ -86,12 +86,16 @@ def _asked_texts(
     while True:
         run.stop.check()
         rows = run.reader.ask_text(searched.table_key, question, columns, predicate, limit)
-        scores = bm25(counted(gathered(rows.column(searched.column)), tokens, searched.settings), corpus)
+        scores = scored(gathered(rows.column(searched.column)), tokens, searched.settings, corpus)
         ids, own = _once(gathered(rows.column("id")), scores)
-        enough = len(own) >= count and rows.column("_score").to_numpy().min() < np.sort(own)[-count] * (1 - TIE)
-        if rows.num_rows < limit or enough:
+        if rows.num_rows < limit or _settled(rows.column("_score"), own, count):
             return ids, own, rows
         limit *= 4
+
+
+def _settled(asked: pa.ChunkedArray, scores: npt.NDArray[np.float64], count: int) -> bool:
+    """Whether a row that the index did not give can be none of the best: the last that it gave is clearly behind."""
+    return len(scores) >= count and min(asked.to_pylist()) < sorted(scores.tolist())[-count] * (1 - TIE)
 
 
 def _once(ids: pa.Array, scores: npt.NDArray[np.float64]) -> tuple[pa.Array, npt.NDArray[np.float64]]:

@@ -6,6 +6,7 @@ the rest, for rows that a query has bound already, and inside Spark tasks.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -161,12 +162,9 @@ def rarity(texts: int, having: int) -> float:
     return float(np.log(1 + (texts - having + 0.5) / (having + 0.5)))
 
 
-def token_weight(counts: npt.NDArray[Any], sizes: npt.NDArray[Any], average: float) -> npt.NDArray[np.float64]:
-    """What the counts of a token in texts of these sizes multiply its rarity by."""
-    weight: npt.NDArray[np.float64] = (
-        counts * (BM25_K1 + 1) / (counts + BM25_K1 * (1 - BM25_B + BM25_B * sizes / average))
-    )
-    return weight
+def token_weight(counts: Any, sizes: Any, average: float) -> Any:
+    """What the counts of a token in texts of these sizes multiply its rarity by; for one text, or for an array."""
+    return counts * (BM25_K1 + 1) / (counts + BM25_K1 * (1 - BM25_B + BM25_B * sizes / average))
 
 
 def bm25(found: Counted, corpus: Corpus) -> npt.NDArray[np.float64]:
@@ -177,3 +175,21 @@ def bm25(found: Counted, corpus: Corpus) -> npt.NDArray[np.float64]:
         scores[at] += weight * token_weight(counts[at], found.sizes[at], corpus.average)
     scores[~found.matched] = np.nan
     return scores
+
+
+def scored(texts: pa.Array, tokens: list[str], settings: TextSettings, corpus: Corpus) -> npt.NDArray[np.float64]:
+    """The score of each text, to the last bit what `bm25` makes of their counts; a few texts are scored one by one."""
+    if len(texts) > FEW:
+        return bm25(counted(texts, tokens, settings), corpus)
+    listed = analyzer(settings).listed
+    weights = tuple(zip(tokens, corpus.rarities, strict=True))
+    return np.array([_score([] if text is None else listed(text), weights, corpus) for text in texts.to_pylist()])
+
+
+def _score(words: list[str], weights: tuple[tuple[str, float], ...], corpus: Corpus) -> float:
+    score, size = None, len(words)
+    for token, weight in weights:
+        count = words.count(token)
+        if count:
+            score = (score or 0.0) + weight * token_weight(count, size, corpus.average)
+    return math.nan if score is None else score

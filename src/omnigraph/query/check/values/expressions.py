@@ -331,8 +331,12 @@ class ExpressionChecker:
             hint = did_you_mean(name, known) or f'write "{name}" for a string'
             if any(name in each.type.values for each in row.tables[0].properties if isinstance(each.type, EnumType)):
                 hint = f'write "{name}" for the value of an enum'
+            message = f"`{row.name}` has no property `{name}`"
+            if all(find_field(table, name) is not None for table in row.tables):
+                message = f"`{name}` is not of one type in all of `{row.name}`"
+                hint = "follow each of these types in an arm of an `either`, with a condition of its own"
             code = codes.UNKNOWN_PROPERTY if self.place is Place.WALK else codes.UNKNOWN_MUTATION_PROPERTY
-            self.problem(code, f"`{row.name}` has no property `{name}`", reference.span, hint)
+            self.problem(code, message, reference.span, hint)
             return None
         return ir.Prop(row.var, found.name, found.type, found.nullable, found.declared)
 
