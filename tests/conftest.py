@@ -26,6 +26,10 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 """The tests start hundreds of processes, commands and workers of Spark, and each would compile the product again."""
 
+os.environ.setdefault("SPARK_CONF_DIR", str(_ROOT / "tests" / "quick_java"))
+"""Every JVM of Spark (drivers, clusters, executors) starts with the options of the file there: no JVM of a test lives
+long enough for the second compiler and the parallel collector to give back what they cost."""
+
 settings.register_profile("same-each-time", derandomize=True)
 settings.register_profile("explore", print_blob=True)
 settings.load_profile("explore" if os.environ.get("OMNIGRAPH_EXPLORE") else "same-each-time")
