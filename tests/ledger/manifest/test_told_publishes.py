@@ -105,3 +105,18 @@ def test_states_that_nobody_needs_any_more_are_not_kept(graph):
             type(state)(state.table.at(version + 2), *(getattr(state, n) for n in state.__slots__[1:]))
         )
     assert graph.manifest.kept() <= 4_096 // rows + 1
+
+
+def test_each_of_several_writers_passes_on_what_the_others_told(graph):
+    """Also when the first publishes were not told: nobody knew yet that others would publish too."""
+    writers = [graph, open_store(graph.uri), open_store(graph.uri)]
+    for writer in writers:
+        writer.snapshot()
+        publish_move(writer)
+    for round_ in range(3):
+        for writer in writers:
+            with counted(writer) as calls:
+                newest = writer.manifest.read(writer.branch("main"))
+                writer.manifest.read(writer.branch("main"), newest.version - 1)
+            assert calls["open"] <= (1 if round_ else 2), "the version between was told"
+            publish_move(in_company(writer))

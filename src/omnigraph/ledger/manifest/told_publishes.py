@@ -54,8 +54,11 @@ class ToldPublishes:
             return
         with self._lock:
             known = self._last.get(after.branch, [])
-            follows = bool(known) and known[-1].version == before.version
-            told = [*(known if follows else ()), ToldPublish(after.version, described, rows, ids)][-KEPT_PUBLISHES:]
+        if not known or known[-1].version != before.version:
+            known = self._read(after.branch)
+        follows = bool(known) and known[-1].version == before.version
+        told = [*(known if follows else ()), ToldPublish(after.version, described, rows, ids)][-KEPT_PUBLISHES:]
+        with self._lock:
             self._last[after.branch] = told
         content = orjson.dumps(told)
         if len(content) > _LONGEST:
