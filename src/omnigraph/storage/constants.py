@@ -41,6 +41,9 @@ LOCKS_DIRECTORY: Final = "__locks"
 OS_LOCK_DIRECTORY: Final = "__locks/os"
 """Lock files of the operating system, on local disk only; never listed as objects."""
 
+TOLD_SUFFIX: Final = ".told"
+"""Ends the names of files beside them by which processes tell each other what they published."""
+
 IDS_PER_INDEX_LOOKUP: Final = 5_000
 """More ids than this are looked up by one streaming scan when they are a good part of the table (`SCAN_SHARE`)."""
 

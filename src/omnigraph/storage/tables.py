@@ -128,6 +128,14 @@ class TableStore:
         """Whether look-ups by id go to the one fragment that has it, without an index."""
         return reading.knows_ids(self.handles, table)
 
+    def ids_in(self, files: Iterable[str]) -> dict[str, list[str]]:
+        """The ids of small data files that were just written; see `FragmentIds.of_files`."""
+        return self.handles.fragment_ids.of_files(files)
+
+    def note_ids(self, ids: Mapping[str, Sequence[str]]) -> None:
+        """Know the ids of small data files that another process has written."""
+        self.handles.fragment_ids.keep(ids)
+
     def take_rows(
         self, table: TableVersion, row_ids: Sequence[int] | pa.Array, columns: Sequence[str] | None = None
     ) -> pa.Table:

@@ -148,3 +148,11 @@ def test_what_is_kept_is_bounded_and_forgetting_changes_no_answer(local_tables: 
         table = local_tables.commit_staged(local_tables.stage_append(table, people(number, f"x{number}")), "op")
         same_as_a_scan(local_tables, table, ["0", f"x{number}", "none"])
     assert local_tables.handles.fragment_ids.kept() <= 4
+
+
+def test_files_of_one_row_count_for_what_they_take_up() -> None:
+    kept = FragmentIds(kept=1_000)
+    for number in range(2_000):
+        kept.keep({f"file-{number}": [f"id-{number}"]})
+    assert kept.kept() == 1_000 // (1 + fragment_ids.IDS_OF_A_FILE)
+    assert kept.of_files(["data/file-1999", "data/file-0"]) == {"file-1999": ["id-1999"]}

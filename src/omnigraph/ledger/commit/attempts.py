@@ -334,9 +334,11 @@ def _attempt(
     if if_commit is not None:
         check_if_commit(store, branch, state, if_commit)
     seen = store.seen_versions.get(branch.incarnation)
-    if window is not None and seen is not None and state.version > seen + 1:
+    if seen is not None and state.version > seen + 1:
         # Others have published since our last write: they are still at work.
-        store.queue.note_lost(branch.name)
+        store.queue.note_company(branch.name)
+        if window is not None:
+            store.queue.note_lost(branch.name)
     session = WriteSession(store, branch, actor)
     intent: WriteIntent | None = None
     commit: GraphCommit | None = None

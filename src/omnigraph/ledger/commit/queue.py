@@ -150,6 +150,7 @@ class WriteQueue:
     def __init__(self, graph: str) -> None:
         self._graph = graph
         self._contended: dict[str, int] = {}
+        self._company: dict[str, int] = {}
 
     def note_lost(self, branch: str) -> None:
         """A writer of another process came first: the next writes had better not leave it the chance."""
@@ -160,6 +161,17 @@ class WriteQueue:
         left = self._contended.get(branch, 0)
         if left:
             self._contended[branch] = left - 1
+        return left > 0
+
+    def note_company(self, branch: str) -> None:
+        """Another process has published on a branch since the last write of this one."""
+        self._company[branch] = CONTENDED_WRITES
+
+    def has_company(self, branch: str) -> bool:
+        """Whether other processes have published on a branch lately; asked once per publish."""
+        left = self._company.get(branch, 0)
+        if left:
+            self._company[branch] = left - 1
         return left > 0
 
     @contextmanager

@@ -2,14 +2,15 @@
 
 A version never changes, so states are cached by (line, version) and shared by threads. Reading the newest state of a
 line costs one look at the line and, when it moved, one scan of as many rows as there are tables, whatever the length
-of the history. Where an earlier state is known only what was published since is scanned.
+of the history. Where an earlier state is known only what was published since is scanned, or not even that when who
+published it has told.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from omnigraph.config import settings
@@ -17,13 +18,19 @@ from omnigraph.errors import StorageError, StorageKind
 from omnigraph.ledger.manifest import manifest_rows as rows_of
 from omnigraph.ledger.manifest.manifest_rows import MANIFEST, Row
 from omnigraph.ledger.manifest.stamp import CURRENT, read_stamp, refuse_newer
+from omnigraph.ledger.manifest.told_publishes import ToldPublishes
 from omnigraph.ledger.values import BranchRef, GraphCommit, StreamBatch, TablePin
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.tables import TableStore
+from omnigraph.storage.told_files import ToldFiles
 from omnigraph.storage.values import TableVersion
 
-_CACHED_ROWS = 65_536
-"""Rows of states that are kept whatever their number: the heads of a thousand branches of a small graph stay known."""
+_NEWEST_ROWS = 65_536
+"""Rows of the newest states of lines that are kept: the heads of a thousand branches of a small graph stay known."""
+
+_OLDER_ROWS = 4_096
+"""Rows of older states that are kept whatever their number: those of the last few seconds, until they are logged. What
+is kept of a small graph beyond that adds up to gigabytes over the commits of a day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +78,9 @@ class Manifest:
         self._tables = tables
         self._legacy = legacy
         self._states: OrderedDict[TableVersion, ManifestState] = OrderedDict()
-        self._last: dict[str | None, ManifestState] = {}
-        self._rows = 0
+        self._last: OrderedDict[str | None, ManifestState] = OrderedDict()
+        self._rows = self._newest_rows = 0
+        self._told = ToldPublishes(ToldFiles(tables.root))
         self._lock = threading.Lock()
 
     def read(self, branch: BranchRef, version: int | None = None) -> ManifestState:
@@ -92,7 +100,16 @@ class Manifest:
             if found is not None:
                 self._states.move_to_end(table)
                 return found
+            newest = self._last.get(table.branch)
+            if newest is not None and newest.table == table:
+                self._last.move_to_end(table.branch)
+                return newest
         return self.remember(self._load(table))
+
+    def kept(self) -> int:
+        """How many states are held."""
+        with self._lock:
+            return len(self._states.keys() | {state.table for state in self._last.values()})
 
     def stamp(self, lance_branch: str | None = None) -> int:
         """The internal schema stamp of a line as it is now."""
@@ -101,36 +118,60 @@ class Manifest:
     def remember(self, state: ManifestState) -> ManifestState:
         """Keep a state that is known without reading it, such as the one that was just published."""
         with self._lock:
+            if state.stamp == CURRENT:
+                before = self._last.pop(state.table.branch, None)
+                self._newest_rows += len(state.rows) - (len(before.rows) if before else 0)
+                self._last[state.table.branch] = state
+                while self._newest_rows > _NEWEST_ROWS and len(self._last) > 1:
+                    self._newest_rows -= len(self._last.popitem(last=False)[1].rows)
             before = self._states.pop(state.table, None)
             self._rows += len(state.rows) - (len(before.rows) if before else 0)
             self._states[state.table] = state
-            if state.stamp == CURRENT:
-                self._last[state.table.branch] = state
-            while len(self._states) > max(1, settings().manifest_cache) and self._rows > _CACHED_ROWS:
-                dropped = self._states.popitem(last=False)[1]
-                self._rows -= len(dropped.rows)
-                if self._last.get(dropped.table.branch) is dropped:
-                    del self._last[dropped.table.branch]
+            while len(self._states) > max(1, settings().manifest_cache) and self._rows > _OLDER_ROWS:
+                self._rows -= len(self._states.popitem(last=False)[1].rows)
         return state
+
+    def tell(self, before: ManifestState, after: ManifestState, files: Iterable[str]) -> None:
+        """Tell other processes of a publish, which brought these files."""
+        known = {row[rows_of.KEY_COLUMN]: row for row in before.rows}
+        changed = [row for row in after.rows if known.get(row[rows_of.KEY_COLUMN]) != row]
+        self._told.tell(before.table, after.table, changed, self._tables.ids_in(files))
 
     def forget(self) -> None:
         """Drop every cached state, after old versions were removed."""
         with self._lock:
             self._states.clear()
             self._last.clear()
-            self._rows = 0
+            self._rows = self._newest_rows = 0
 
     def _load(self, table: TableVersion) -> ManifestState:
         stamp = read_stamp(self._tables.schema(table))
         refuse_newer(stamp)
         if stamp == CURRENT:
-            return state_of(table, self._rows_since(self._last.get(table.branch), table) or self._scan(table))
+            known = self._last.get(table.branch)
+            return self._told_since(known, table) or state_of(
+                table, self._rows_since(known, table) or self._scan(table)
+            )
         rows = self._scan(table)
         if self._legacy is None:
             raise OldLayout(
                 f"{table} has the layout of an older program; its commits are in the log", StorageKind.NOT_FOUND
             )
         return self._legacy(table, rows, stamp)
+
+    def _told_since(self, known: ManifestState | None, table: TableVersion) -> ManifestState | None:
+        """The state of a version from an earlier one and what others have told of the publishes since."""
+        told = self._told.since(known.table, table) if known is not None else None
+        if known is None or told is None:
+            return None
+        state = known
+        rows = {row[rows_of.KEY_COLUMN]: row for row in known.rows}
+        for publish in told:
+            rows |= {row[rows_of.KEY_COLUMN]: row for row in publish.rows}
+            self._tables.note_ids(publish.ids)
+            # Those between are kept too: their commits have to be logged.
+            state = self.remember(state_of(table.at(publish.version), tuple(rows.values())))
+        return state
 
     def _rows_since(self, known: ManifestState | None, table: TableVersion) -> tuple[Row, ...] | None:
         """The rows of a version from those of another one of its line; None when they do not tell.

@@ -164,6 +164,8 @@ def _publish(
         failpoint("publish.after")
         own = store.tables.files.added(current.table, published.table)
         entry = LogEntry(published.head, published.tables, current.tables, {**files, **own})
+        if store.queue.has_company(branch.name):
+            store.manifest.tell(current, published, files)
         if log_soon and branch.manifest_branch is None and settings().commit_log_delay:
             return published.head, record_soon(store, branch, entry)
         return published.head, record(store, branch, [entry])

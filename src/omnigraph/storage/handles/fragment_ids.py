@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -33,8 +33,14 @@ MOST_IDS_WANTED = 1_000
 KEPT_IDS = 250_000
 """Ids that are kept per graph and process: about 25 MB. What is looked up least recently is dropped."""
 
+IDS_OF_A_FILE = 4
+"""A file takes up as much as so many ids beside those that it holds: files of one row are what small writes leave."""
+
 IDS_READ_FOR_ONE = 16_384
 """Ids that are read, once, so that the look-up of one knows where it is. For more of them an index is quicker."""
+
+MOST_IDS_TOLD = 256
+"""Ids of one commit that are told to other processes; more of them are read as quickly."""
 
 KEPT_VERSIONS = 32
 """Versions of tables whose fragments are kept: a write looks several times into the one it is prepared on."""
@@ -79,7 +85,7 @@ class FragmentIds:
 
     def __init__(self, kept: int = KEPT_IDS) -> None:
         self._most = kept
-        self._held = 0
+        self._held = self._room = 0
         self._files: OrderedDict[str, frozenset[str]] = OrderedDict()
         self._last: OrderedDict[TableVersion, _Pieces | None] = OrderedDict()
         self._lock = threading.Lock()
@@ -183,6 +189,17 @@ class FragmentIds:
             fragments.append(known)
         self._keep_pieces(after, _pieces_of(fragments, before.columns))
 
+    def of_files(self, paths: Iterable[str]) -> dict[str, list[str]]:
+        """What is known of the ids of some files, by their names, as far as that is little enough to tell others."""
+        names = [path.rpartition("/")[2] for path in paths]
+        with self._lock:
+            found = {name: sorted(self._files[name]) for name in names if name in self._files}
+        return found if sum(len(ids) for ids in found.values()) <= MOST_IDS_TOLD else {}
+
+    def keep(self, files: Mapping[str, Iterable[str]]) -> None:
+        """Keep the ids of files that somebody else has written. Names of data files are never used again."""
+        self._keep({name: frozenset(ids) for name, ids in files.items()})
+
     def kept(self) -> int:
         """How many ids are held."""
         return self._held
@@ -219,9 +236,11 @@ class FragmentIds:
                 if path not in self._files:
                     self._files[path] = ids
                     self._held += len(ids)
-            while self._held > self._most and len(self._files) > 1:
+                    self._room += len(ids) + IDS_OF_A_FILE
+            while self._room > self._most and len(self._files) > 1:
                 _, dropped = self._files.popitem(last=False)
                 self._held -= len(dropped)
+                self._room -= len(dropped) + IDS_OF_A_FILE
 
 
 def _pieces_of(fragments: Sequence[FragmentMetadata], columns: tuple[tuple[str, int], ...]) -> _Pieces | None:

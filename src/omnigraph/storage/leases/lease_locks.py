@@ -10,11 +10,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
 
-from omnigraph.storage.constants import OS_LOCK_DIRECTORY
+from omnigraph.storage.constants import OS_LOCK_DIRECTORY, TOLD_SUFFIX
 from omnigraph.storage.leases.lease_values import LeaseInfo, decode_info, encode_info, file_name, new_info
 from omnigraph.storage.objects.object_errors import storage_errors
 from omnigraph.storage.objects.os_locks import (
@@ -36,6 +37,10 @@ _SUFFIX = ".lease"
 _MOST_KEPT = 64
 """Files of leases that one handle keeps open while nobody holds them: those of its writers and of the branches that
 they write to."""
+
+
+_TOLD_SECONDS = 3600.0
+"""After so long what a process told of its publishes is removed."""
 
 
 class HeldLock:
@@ -140,6 +145,11 @@ class LockLeases:
                     removed += 1
             except OSError as error:
                 _log.info("the file of a lease that nobody holds stays: %s (%s)", path, error)
+        for path in self._directory.glob(f"*{TOLD_SUFFIX}"):
+            # Nobody needs what was told so long ago, and of a branch that is gone nothing more will be.
+            with contextlib.suppress(OSError):
+                if time.time() - path.stat().st_mtime > _TOLD_SECONDS:
+                    path.unlink()
         return removed
 
     def _holder_of(self, path: Path, name: str | None) -> LeaseInfo | None:
