@@ -69,6 +69,33 @@ QUERIES: dict[str, tuple[str, dict[str, Any]]] = {
         "{ match { $p: Person  $p knows $q  not { $q knows $p } } return { $p.slug, $q.slug } }",
         {},
     ),
+    "counts of walks": ("{ match { $a: Person  $a $e:knows $b  $b $f:knows $c } return { count($f) as n } }", {}),
+    "counts of edges either way": ("{ match { $a: Person  $a $e:<knows> $b } return { count($e) as n } }", {}),
+    "edges by their own property": (
+        "{ match { $a: Person  $a $e:knows $b } return { $e.weight, count($a) as n, count(distinct $b) as m } }",
+        {},
+    ),
+    "edges by what they lead from": (
+        "{ match { $a: Person  $a $e:knows $b  $a.age > 20 } return { $a.mood, count($e) as n, max($b.age) as m } }",
+        {},
+    ),
+    "pairs from anywhere": ("{ match { $a: Person  $a knows $b } return { count($b) as n, min($a.id) as m } }", {}),
+    "counts of what is optional": (
+        "{ match { $a: Person  optional { $a $e:knows $b } } return { $a.mood, count($a) as n, count($e) as m } }",
+        {},
+    ),
+    "edges of anywhere to some": (
+        '{ match { $a: Person  $a $e:livesIn $c  $c.name = "Oslo" } return { count($e) as n, sum($e.rent) as r } }',
+        {},
+    ),
+    "counts of a walk against the edge": (
+        "{ match { $c: City  $p $l:livesIn $c  $p $e:knows $q } return { count($e) as n, count($c) as m } }",
+        {},
+    ),
+    "edges from anywhere but": (
+        "{ match { $a: Person  $a $e:knows $b  not { $b knows $a } } return { count($e) as n } }",
+        {},
+    ),
     "product": ('{ match { $p: Person { mood: "sad" }  $c: City } return { $p.slug, $c.name } limit 7 }', {}),
     "groups": (
         "{ match { $p: Person } return { $p.mood, count($p) as n, count($p.age) as ages, sum($p.age) as s, "

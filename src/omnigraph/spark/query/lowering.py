@@ -60,9 +60,12 @@ class Lowering:
                     raise InternalError("a block without an enclosing one refers to outer variables")
                 return blocks.outer_bindings(outer, names, columns, self._names)
             case ir.Scan(var=var):
-                return self._tables.scan(var, operator.all_tables, operator)
+                with_key = self._tables.identities.told_apart(var)
+                return self._tables.scan(var, operator.all_tables, operator, with_key=with_key)
             case ir.Join(left=left, right=right):
                 return self._join(self.lower(left, outer), self.lower(right, outer))
+            case ir.Expand() if self._tables.identities.begins_with_edges(operator):
+                return self._walks.begin(operator)
             case ir.Expand():
                 return self._walks.expand(operator, self.lower(operator.input, outer))
             case ir.Filter(input=below, predicate=predicate):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from omnigraph.schema.types import EntityType
 from omnigraph.spark.query.bindings import Bindings, Names, Variables, column
 from omnigraph.spark.query.by_index import answered_by_indexes
 from omnigraph.spark.query.conditions import Conditions
+from omnigraph.spark.query.identities import Identities, with_rows_counted
 from omnigraph.spark.query.lowering import Lowering, entity_variable
 from omnigraph.spark.query.needs import Needs
 from omnigraph.spark.query.searching import Searching
@@ -141,9 +143,11 @@ class _Run:
         """The rows below the projection, and what each returned column is made of, in their order."""
         names = Names()
         variables = Variables(self.query.all_variables or self.query.variables)
-        needs = Needs(self.query, self._shown)
-        conditions = Conditions(self.query.root, self._bound)
-        tables = Tables(self._frame, self.catalog, variables, needs, conditions, names)
+        query = replace(self.query, root=with_rows_counted(self.query.root))
+        needs = Needs(query, self._shown)
+        conditions = Conditions(query.root, self._bound)
+        identities = Identities(query.root, needs, conditions)
+        tables = Tables(self._frame, self.catalog, variables, needs, conditions, identities, names)
         lowering = Lowering(
             tables,
             self.session.range(1).select(),
@@ -151,8 +155,8 @@ class _Run:
             Searching(self._frame, self.reader(), caches_of(self.store), self.catalog, variables, self._query_vector),
             names,
         )
-        rows = lowering.block(self.query.root.input)
-        wanted = self.query.root.columns
+        rows = lowering.block(query.root.input)
+        wanted = query.root.columns
         entities = {
             each.name: entity_variable(each.expr, rows) if isinstance(each.type, EntityType) else None
             for each in wanted

@@ -11,6 +11,7 @@ from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.spark.query.bindings import KEY, Bindings, Names, Variables, column
 from omnigraph.spark.query.conditions import Conditions
+from omnigraph.spark.query.identities import Identities
 from omnigraph.spark.query.needs import Field, Needs
 from omnigraph.spark.types import travelling_type
 from omnigraph.storage.reading.filters import Filter
@@ -34,12 +35,14 @@ class Tables:
         variables: Variables,
         needs: Needs,
         conditions: Conditions,
+        identities: Identities,
         names: Names,
     ) -> None:
         self.frames = frames
         self.catalog = catalog
         self.variables = variables
         self.conditions = conditions
+        self.identities = identities
         self._needs = needs
         self._names = names
 
@@ -47,18 +50,21 @@ class Tables:
         """Whether nothing but the identity of a variable is looked at."""
         return not self._needs.fields(var)
 
-    def scan(self, var: str, tables: Sequence[str], operator: ir.Operator) -> Bindings:
+    def scan(self, var: str, tables: Sequence[str], operator: ir.Operator, *, with_key: bool = True) -> Bindings:
         """The entities of these tables that an operator binds a variable to, as far as it ranges over them."""
         fields = self._needs.fields(var)
-        key, names = self._names(), [self._names() for _ in fields]
+        with_key = with_key or not fields
+        own = ["id"] if with_key else []
+        names = [self._names() for _ in (*own, *fields)]
         parts = []
         for table_key in tables:
             if table_key in self.variables.tables(var):
-                made, rows = self.read(table_key, ["id"], fields, (operator, var))
-                identity = self.variables.made_key(var, made[0], table_key)
-                parts.append(rows.select(identity, *made[1:]).toDF(key, *names))
-        places = {(var, KEY): key} | {(var, field.place): name for field, name in zip(fields, names)}
-        return Bindings(union(parts), places)
+                made, rows = self.read(table_key, own, fields, (operator, var))
+                if with_key:
+                    made[0] = self.variables.made_key(var, made[0], table_key)
+                parts.append(rows.select(*made).toDF(*names))
+        looked_at = [*(KEY for _ in own), *(field.place for field in fields)]
+        return Bindings(union(parts), {(var, place): name for place, name in zip(looked_at, names, strict=True)})
 
     def read(
         self,

@@ -30,6 +30,29 @@ class _Nodes:
     mixed: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is looked at of edges besides their properties."""
+
+    here: bool = True
+    there: bool = True
+    key: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Hop:
+    """Edges, the columns of the nodes that they lead from and to, and those of what a hop binds besides them."""
+
+    edges: DataFrame
+    here: str
+    there: str
+    places: dict[tuple[str, str], str]
+
+
+_PAIRS = _Wanted(key=False)
+_EVERYTHING = _Wanted()
+
+
 class Walks:
     """The traversals of one query."""
 
@@ -50,50 +73,86 @@ class Walks:
         ranges = known.tables(var) if tables is None else [each for each in tables if each in known.tables(var)]
         return _Nodes(frozenset(type_name(each) for each in ranges), known.is_mixed(var))
 
+    def begin(self, step: ir.Expand) -> Bindings:
+        """The rows of a single hop from any node of some types: the edges, whose ends are known to be there."""
+        assert isinstance(step.input, ir.Scan)
+        start = self._side(step.from_var, step.input.all_tables)
+        end = self._side(step.to_var, step.all_to_tables)
+        hop = self._hop(step, start, end, here=self._tables.identities.told_apart(step.from_var))
+        places = {(step.from_var, KEY): hop.here} if self._tables.identities.told_apart(step.from_var) else {}
+        return self._with_target(step, Bindings(hop.edges, {**places, **hop.places}), hop.there)
+
     # --- one hop -------------------------------------------------------------------------------------------------
 
     def _one_hop(self, step: ir.Expand, rows: Bindings, start: _Nodes, end: _Nodes) -> Bindings:
-        here, there = self._names(), self._names()
-        fields = [] if step.edge_var is None else self._tables.edge_fields(step.edge_var)
-        names = [self._names() for _ in fields]
-        key = self._names()
-        places: dict[tuple[str, str], str] = {}
-        if step.edge_var is not None:
-            edges = self._edges(step, start, end, fields).toDF(here, there, key, *names)
-            places = {(step.edge_var, KEY): key} | {(step.edge_var, f.place): name for f, name in zip(fields, names)}
-        elif step.path_var is None:
-            edges = self._edges(step, start, end, None).distinct().toDF(here, there)
-        else:
-            edges = self._first_edges(self._edges(step, start, end, []).toDF("here", "there", "edge"))
-            edges, places = self._with_path(step, self._path_of_one_hop(step, edges, start, end), here, there)
-        return self._bind_target(step, rows, edges, here, there, places)
+        hop = self._hop(step, start, end, here=True)
+        return self._bind_target(step, rows, hop.edges, hop.here, hop.there, hop.places)
 
-    def _edges(self, step: ir.Expand, start: _Nodes, end: _Nodes, fields: Sequence[Field] | None) -> DataFrame:
-        """Where edges lead from and to, one row for each way an edge is followed; with fields, its key and those."""
+    def _hop(self, step: ir.Expand, start: _Nodes, end: _Nodes, *, here: bool) -> _Hop:
+        """The edges of a hop under names of their own. `here`: whether the nodes they lead from are looked at."""
+        from_, to = self._names(), self._names()
+        if step.edge_var is not None:
+            told_apart = self._tables.identities.told_apart
+            fields = self._tables.edge_fields(step.edge_var)
+            there = step.to_bound or told_apart(step.to_var) or not self._tables.needs_only_key(step.to_var)
+            wanted = _Wanted(here=here, there=there, key=told_apart(step.edge_var))
+            key, *names = [self._names() for _ in (step, *fields)]
+            edges = self._edges(step, start, end, fields, wanted).toDF(from_, to, key, *names)
+            places = {(step.edge_var, f.place): name for f, name in zip(fields, names)}
+            if wanted.key:
+                places[step.edge_var, KEY] = key
+            return _Hop(edges, from_, to, places)
+        if step.path_var is None:
+            return _Hop(self._edges(step, start, end, None, _PAIRS).distinct().toDF(from_, to), from_, to, {})
+        least = self._first_edges(self._edges(step, start, end, []).toDF("here", "there", "edge"))
+        edges, places = self._with_path(step, self._path_of_one_hop(step, least, start, end), from_, to)
+        return _Hop(edges, from_, to, places)
+
+    def _edges(
+        self, step: ir.Expand, start: _Nodes, end: _Nodes, fields: Sequence[Field] | None, wanted: _Wanted | None = None
+    ) -> DataFrame:
+        """Where edges lead from and to, one row for each way an edge is followed; with fields, its key and those.
+
+        What is not `wanted` is null.
+        """
         parts = []
-        mixed_edges = self._has_mixed_edges(step)
+        wanted = wanted or (_PAIRS if fields is None else _EVERYTHING)
         where = [] if step.where is None else [field for _, field in fields_in(step.where)]
         for table_key, source, target in self._tables.edge_tables(step):
             for turn, (first, second) in enumerate(_orientations(step.direction, source, target)):
                 if first[1] not in start.types or second[1] not in end.types:
                     continue
-                wanted = [*(fields or []), *where]
+                once = bool(turn) and fields is not None
+                own = [
+                    name
+                    for name, is_read in (
+                        (first[0], wanted.here or once),
+                        (second[0], wanted.there or once),
+                        ("id", wanted.key or step.where is not None),
+                    )
+                    if is_read
+                ]
                 bound = None if step.edge_var is None else (step, step.edge_var)
-                own, edges = self._tables.read(table_key, ["src", "dst", "id"], wanted, bound)
-                ends = {"src": own[0], "dst": own[1]}
+                looked_at = [*(fields or []), *where]
+                own = own if own or looked_at else [first[0]]
+                made, edges = self._tables.read(table_key, own, looked_at, bound)
+                read = dict(zip(own, made))
+                behind = made[len(own) :]
                 if step.where is not None:
-                    looked_at = {field.name: c for field, c in zip(where, own[3 + len(fields or []) :])}
-                    looked_at |= {KEY: own[2], TYPE: _text(type_name(table_key))}
-                    edges = self._kept(edges, step.where, looked_at)
-                if turn and fields is not None:
-                    edges = edges.where(own[0] != own[1])
-                made = [
-                    made_node(ends[first[0]], first[1], mixed=start.mixed),
-                    made_node(ends[second[0]], second[1], mixed=end.mixed),
+                    seen = {field.name: c for field, c in zip(where, behind[len(fields or []) :])}
+                    seen |= {KEY: read["id"], TYPE: _text(type_name(table_key))}
+                    edges = self._kept(edges, step.where, seen)
+                if once:
+                    edges = edges.where(read["src"] != read["dst"])
+                nodes = [
+                    made_node(read.get(name, _nothing()), type_, mixed=side.mixed)
+                    for (name, type_), side in ((first, start), (second, end))
                 ]
                 if fields is not None:
-                    made += [made_node(own[2], type_name(table_key), mixed=mixed_edges), *own[3 : 3 + len(fields)]]
-                parts.append(edges.select(*[c.alias(f"e{position}") for position, c in enumerate(made)]))
+                    key = read.get("id", _nothing())
+                    nodes.append(made_node(key, type_name(table_key), mixed=self._has_mixed_edges(step)))
+                    nodes += behind[: len(fields)]
+                parts.append(edges.select(*[c.alias(f"e{position}") for position, c in enumerate(nodes)]))
         return union(parts) if parts else self._no_edges(step, start, end, fields)
 
     def _no_edges(self, step: ir.Expand, start: _Nodes, end: _Nodes, fields: Sequence[Field] | None) -> DataFrame:
@@ -123,12 +182,17 @@ class Walks:
         if step.to_bound or step.to_var in rows.vars:
             keys.append((rows.key(step.to_var), there))
             return replace(rows, frame=joined_on(rows.frame, pairs, keys), places={**rows.places, **places})
-        frame = joined_on(rows.frame, pairs, keys)
+        joined = replace(rows, frame=joined_on(rows.frame, pairs, keys), places={**rows.places, **places})
+        return self._with_target(step, joined, there)
+
+    def _with_target(self, step: ir.Expand, rows: Bindings, there: str) -> Bindings:
+        """The rows with the columns of the node that a traversal leads to."""
         if self._tables.needs_only_key(step.to_var):
-            return replace(rows, frame=frame, places={**rows.places, **places, (step.to_var, KEY): there})
+            is_read = step.edge_var is None or self._tables.identities.told_apart(step.to_var)
+            return replace(rows, places={**rows.places, **({(step.to_var, KEY): there} if is_read else {})})
         target = self._tables.scan(step.to_var, step.all_to_tables, step)
-        frame = joined_on(frame, target.frame, [(there, target.key(step.to_var))])
-        return replace(rows, frame=frame, places={**rows.places, **places, **target.places})
+        frame = joined_on(rows.frame, target.frame, [(there, target.key(step.to_var))])
+        return replace(rows, frame=frame, places={**rows.places, **target.places})
 
     # --- walks ---------------------------------------------------------------------------------------------------
 
@@ -288,6 +352,12 @@ def _orientations(direction: ir.Direction, source: str, target: str) -> list[tup
     out = (("src", source), ("dst", target))
     back = (out[1], out[0])
     return {ir.Direction.OUT: [out], ir.Direction.IN: [back], ir.Direction.BOTH: [out, back]}[direction]
+
+
+def _nothing() -> Column:
+    from pyspark.sql import functions as f
+
+    return f.lit(None).cast("string")
 
 
 def _text(value: str) -> Column:
