@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.query.functions.kernels import lists
-from omnigraph.query.functions.kernels.arguments import CannotCompute, any_true, columns, fit
+from omnigraph.query.functions.kernels.arguments import CannotCompute, any_true, by_row, columns, fit
 from omnigraph.query.ir import ArithmeticOp
 
 _CHECKED = {
@@ -34,16 +36,18 @@ def compute(op: ArithmeticOp, left: Any, right: Any, result: pa.DataType) -> pa.
         return lists.joined(left, right, result)
     if op in (ArithmeticOp.DIVIDE, ArithmeticOp.MODULO) and _has_zero(left, right):
         raise CannotCompute("division by zero")
-    left, right = fit(left, result), fit(right, result)
     if pa.types.is_floating(result):
-        return _floats(op, left, right)
+        return _floats(op, fit(left, result), fit(right, result))
+    try:
+        left, right = fit(left, result), fit(right, result)
+    except CannotCompute:
+        return _wide(op, left, right, result)
     if op is ArithmeticOp.MODULO:
         return _modulo(left, right, result)
     try:
         return _CHECKED[op](left, right)
     except pa.ArrowInvalid:
-        name = "U64" if pa.types.is_uint64(result) else "I64"
-        raise CannotCompute(f"a result that does not fit {name}") from None
+        raise _too_large(result) from None
 
 
 def negate(item: Any, result: pa.DataType) -> Any:
@@ -52,8 +56,36 @@ def negate(item: Any, result: pa.DataType) -> Any:
         return pc.negate(fit(item, result))
     try:
         return pc.negate_checked(fit(item, result))
-    except pa.ArrowInvalid:
-        raise CannotCompute("a result that does not fit I64") from None
+    except (pa.ArrowInvalid, CannotCompute):
+        zero = pa.scalar(0, result)
+        if isinstance(item, pa.Scalar):
+            return _wide(ArithmeticOp.SUBTRACT, zero, pa.array([item]), result)[0]
+        return _wide(ArithmeticOp.SUBTRACT, zero, item, result)
+
+
+def _wide(op: ArithmeticOp, left: Any, right: Any, result: pa.DataType) -> pa.Array:
+    """Integers of which one does not fit the type of the result, which itself may all the same (U64 beside I64)."""
+    try:
+        return by_row(_EXACT[op], [left, right], result)
+    except (pa.ArrowInvalid, OverflowError):
+        raise _too_large(result) from None
+
+
+def _remainder(number: int, divisor: int) -> int:
+    """With the sign of the dividend."""
+    return abs(number) % abs(divisor) * (-1 if number < 0 else 1)
+
+
+_EXACT: dict[ArithmeticOp, Callable[[int, int], int]] = {
+    ArithmeticOp.ADD: operator.add,
+    ArithmeticOp.SUBTRACT: operator.sub,
+    ArithmeticOp.MULTIPLY: operator.mul,
+    ArithmeticOp.MODULO: _remainder,
+}
+
+
+def _too_large(result: pa.DataType) -> CannotCompute:
+    return CannotCompute(f"a result that does not fit {'U64' if pa.types.is_uint64(result) else 'I64'}")
 
 
 def _has_zero(left: Any, right: Any) -> bool:
