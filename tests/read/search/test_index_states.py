@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 
@@ -46,6 +47,14 @@ def judge_ranking(corpus: Corpus, query: str, exact_scores: bool) -> None:
     # Bound another way, a row has the same score.
     unindexed = f'match {{ $d: Doc  $d.name ends_with "3" }} {ranked} 5000'
     assert corpus.ask(unindexed, q=query) == [row for row in everything if row[0].endswith("3")], query
+    # A search for the same words says that there is a score; one for others does not.
+    asked = "return { $d.name, bm25($d.text, $q) as s } order { s desc } limit"
+    assert corpus.ask(f"match {{ $d: Doc  search($d.text, $q) }} {asked} 3", q=query) == everything[:3], query
+    scores = dict(everything)
+    others = [(name, scores.get(name)) for name in matching(corpus, "search", "night light")]
+    best = sorted(others, key=lambda row: (math.inf if row[1] is None else -row[1], row[0]))
+    unlike = f'match {{ $d: Doc  search($d.text, "night light") }} {asked} 4'
+    assert corpus.ask(unlike, q=query) == best[:4], query
     if exact_scores:
         expected = bm25(corpus.rows, query)
         assert all(abs(score - expected[name]) < 1e-6 * score + 1e-9 for name, score in everything), query

@@ -79,6 +79,13 @@ def test_a_metric_decides_distances_and_zeros_are_a_vector_like_any_other(graph)
 def test_explain_says_which_way_was_taken(graph):
     bm25 = 'match { $d: Doc } return { $d.name } order { bm25($d.text, "rare common") } limit 1'
     assert "text index" in shown(graph, bm25)
+    # Said in full, and with a search for the same words, it is the same question.
+    asked = (
+        'match { $d: Doc  search($d.text, "%s") } return { $d.name } order { bm25($d.text, "rare word1") desc } limit 2'
+    )
+    assert "text index" in shown(graph, asked % "rare word1")
+    assert "text index" not in shown(graph, asked % "common")
+    assert names(graph, asked % "rare word1") == ["d011", "d001"]
     near = "match { $d: Doc } return { $d.name } order { nearest($d.near, [1.0, 0.0, 0.0, 0.0]%s) } limit 1"
     assert "1 of 1 partitions probed" in shown(graph, near % "")
     assert "exact: asked for" in shown(graph, near % ", exact: true")

@@ -11,7 +11,7 @@ import pyarrow as pa
 from omnigraph.query import ir
 from omnigraph.read.codes.arrays import Codes
 from omnigraph.read.matching.scan import parted
-from omnigraph.read.plan.top import TopScan
+from omnigraph.read.plan.top import TopScan, implied_search
 from omnigraph.read.search.best_rows import Best, best_by_distance, best_by_text
 from omnigraph.read.search.ranking import (
     Scores,
@@ -93,7 +93,7 @@ def _scored(top: TopScan, codes: Codes, scores: Scores) -> Frame:
 def _filter_of(run: Run, top: TopScan, table_key: str) -> tuple[ir.Expr | None] | None:
     """The condition that is asked before ranking; None when this table is better looked at row by row."""
     plain, texts = parted(run, table_key, top.step.filters)
-    implied = _implied_search(top)
+    implied = implied_search(top.operator)
     if any(text != implied for text in texts) or any(identity_of(each) is not None for each in plain):
         return None
     predicate = conjunction(plain)
@@ -103,14 +103,6 @@ def _filter_of(run: Run, top: TopScan, table_key: str) -> tuple[ir.Expr | None] 
     if small and not all(_is_indexed(run, ranking, table_key) for ranking in top.rankings):
         return None
     return (predicate,)
-
-
-def _implied_search(top: TopScan) -> ir.Expr | None:
-    """The predicate that every row with a text score fulfils."""
-    if not isinstance(top.operator, ir.Rank) or not isinstance(top.operator.ranking, ir.Bm25):
-        return None
-    ranking = top.operator.ranking
-    return ir.TextMatch(ir.TextPredicate.SEARCH, ranking.var, ranking.table_key, ranking.property, ranking.query)
 
 
 def _is_indexed(run: Run, ranking: ir.Nearest | ir.Bm25, table_key: str) -> bool:

@@ -32,7 +32,7 @@ def top_scan(stage: PlannedStage) -> TopScan | None:
     block = stage.block
     if block.block.seeded or len(block.steps) != 1 or not isinstance(block.steps[0], ScanStep):
         return None
-    upper = stage.upper
+    step, upper = block.steps[0], stage.upper
     ranks = [operator for operator in upper if isinstance(operator, ir.Rank | ir.Fuse)]
     match upper[len(ranks) :]:
         case (
@@ -42,6 +42,11 @@ def top_scan(stage: PlannedStage) -> TopScan | None:
             *_,
         ):
             decisive = next((operator for operator in ranks if operator.column == kept), None)
+            filters = 1
+        case (ir.Sort(keys=keys, tie_break=tie_break), ir.Limit(), *_):
+            # The rows that a search keeps have a score by the same words: there is nothing to filter.
+            decisive = next((operator for operator in ranks if implied_search(operator) in step.filters), None)
+            filters = 0
         case _:
             return None
     if decisive is None:
@@ -50,9 +55,17 @@ def top_scan(stage: PlannedStage) -> TopScan | None:
     says = [key for key in keys if key.expr != ir.IsNull(ir.ColumnRef(decisive.column, F64, True))]
     if not _leads(says, decisive):
         return None
-    alone = len(says) == len(ranks) == 1 and tie_break == (block.steps[0].var,)
-    found = TopScan(block.steps[0], decisive, len(ranks) + 2 if alone else 0)
+    alone = len(says) == len(ranks) == 1 and tie_break == (step.var,)
+    found = TopScan(step, decisive, len(ranks) + filters + 1 if alone else 0)
     return found if all(ranking.var == found.step.var for ranking in found.rankings) else None
+
+
+def implied_search(operator: ir.Rank | ir.Fuse) -> ir.Expr | None:
+    """The predicate that every row with a text score fulfils, and no other row."""
+    if not isinstance(operator, ir.Rank) or not isinstance(operator.ranking, ir.Bm25):
+        return None
+    ranking = operator.ranking
+    return ir.TextMatch(ir.TextPredicate.SEARCH, ranking.var, ranking.table_key, ranking.property, ranking.query)
 
 
 def _leads(keys: list[ir.SortKey], operator: ir.Rank | ir.Fuse) -> bool:
