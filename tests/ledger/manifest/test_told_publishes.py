@@ -1,6 +1,8 @@
 """Publishes that processes tell each other: what was told is what would be read, and whatever does not fit is read."""
 
+import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -120,3 +122,23 @@ def test_each_of_several_writers_passes_on_what_the_others_told(graph):
                 writer.manifest.read(writer.branch("main"), newest.version - 1)
             assert calls["open"] <= (1 if round_ else 2), "the version between was told"
             publish_move(in_company(writer))
+
+
+def test_what_was_told_long_ago_is_cleared_away(graph):
+    """Of a branch that is deleted nobody would remove it otherwise."""
+    publish_move(in_company(graph))
+    graph.leases.sweep()
+    assert told_file(graph).exists(), "somebody may be about to read it"
+    hours_ago = time.time() - 7200
+    os.utime(told_file(graph), (hours_ago, hours_ago))
+    graph.leases.sweep()
+    assert not told_file(graph).exists()
+
+
+def test_a_read_only_handle_believes_what_is_told_and_tells_nothing(graph):
+    reader = open_store(graph.uri, read_only=True)
+    reader.snapshot()
+    add_people(in_company(graph), "ada")
+    told = told_file(graph).read_bytes()
+    assert people(reader) == ["ada"]
+    assert told_file(graph).read_bytes() == told
