@@ -97,18 +97,6 @@ def test_what_another_history_told_is_not_believed(graph, tmp_path):
     assert people(reader) == ["ada", "eve"]
 
 
-def test_states_that_nobody_needs_any_more_are_not_kept(graph):
-    """One per commit would be some kilobytes per commit for as long as the process lives."""
-    graph.manifest.read(graph.branch("main"))
-    state = graph.manifest.read(graph.branch("main"))
-    rows = len(state.rows)
-    for version in range(5_000):
-        graph.manifest.remember(
-            type(state)(state.table.at(version + 2), *(getattr(state, n) for n in state.__slots__[1:]))
-        )
-    assert graph.manifest.kept() <= 4_096 // rows + 1
-
-
 def test_each_of_several_writers_passes_on_what_the_others_told(graph):
     """Also when the first publishes were not told: nobody knew yet that others would publish too."""
     writers = [graph, open_store(graph.uri), open_store(graph.uri)]
