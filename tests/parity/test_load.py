@@ -432,6 +432,21 @@ def test_the_same_for_bad_columns(spark: Any, tmp_path: Path) -> None:
     same(spark, tmp_path / "again", [], pa.table({"nme": ["x"]}), mode="append", type="Person")
 
 
+@pytest.mark.parametrize("type", ["Knows", "Likes", "Wrote"])
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_the_same_for_edges_alone(spark: Any, tmp_path: Path, mode: str, type: str) -> None:
+    """Whose ends are looked up by the tasks that read them, where no number of edges is asked for."""
+    there = [*PEOPLE[:10], *NOTES, *FRIENDS[:1]]
+    ends = [note["data"]["id"] for note in NOTES] if type == "Wrote" else ["p05", "p06", "p07", "p08", "p09"]
+    good = pa.table({"src": ["p01", "p02", "p03", "p04", "p05"], "dst": ends})
+    told, commits, _ = same(spark, tmp_path / "good", there, good, mode=mode, type=type)
+    assert commits == 1, told
+    bad = pa.table({"src": ["p01", "nobody", None, "p04", "p05", "nobody"], "dst": [*ends[:4], "none", None]})
+    told, commits, _ = same(spark, tmp_path / "bad", there, bad, mode=mode, type=type)
+    assert told[0] == "ValidationFailed"
+    assert commits == 0
+
+
 @pytest.mark.parametrize(
     ("type", "message"), [(None, "have no type of their own"), ("Person", "the column `nme` is no property of Person")]
 )

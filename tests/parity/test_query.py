@@ -30,6 +30,12 @@ QUERIES: dict[str, tuple[str, dict[str, Any]]] = {
         "{ match { $p: Person  $p.score < 0.3  $p.ratio >= 0.5 } return { $p.slug, $p.ratio, $p.score } }",
         {},
     ),
+    "the first year and an old calendar": (
+        """($d: [Date], $t: DateTime, $u: DateTime) {
+            match { $p: Person  $p.born in $d or $p.seen > $t  not $p.seen < $u }
+            return { $p.slug, $p.born in $d as found, $t < $p.seen as later, $u as u } }""",
+        {"d": ["0001-01-01", "1992-01-01"], "t": "0999-03-01T12:00:00.25Z", "u": "0001-01-01T00:00:00Z"},
+    ),
     "null tests": ("{ match { $p: Person  $p.age = null  $p.bio != null } return { $p.slug, $p.age } }", {}),
     "text predicates": (
         '{ match { $p: Person  $p.slug starts_with "p1"  $p.bio contains "ra" } return { $p.slug, $p.bio } }',

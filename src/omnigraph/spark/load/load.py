@@ -39,7 +39,6 @@ from omnigraph.write.load.load_keys import key_schema
 from omnigraph.write.progress import ProgressCallback
 from omnigraph.write.results import LoadResult
 from omnigraph.write.validate.collector import ViolationCollector
-from omnigraph.write.validate.duplicates import has_repeats
 from omnigraph.write.validate.graph_rules import check_change
 from omnigraph.write.validate.key_changes import TableChange
 
@@ -177,7 +176,7 @@ class _Load:
             )
             reports = self._run(context, whole)
             cut = self._given.cut_files(outcome for report in reports for outcome in report.outcomes)
-            split_ids = buckets > 1 and _in_two_buckets(reports)
+            split_ids = any(report.id_in_two_buckets for report in reports)
             if not cut - whole and not split_ids:
                 return reports
             self._forget(lines, reports)
@@ -345,15 +344,6 @@ def _bucket_messages(context: LoadContext, step: str, messages: Iterator[Message
     work = merged_messages if step == "merge" else check_bucket
     for bucket in sorted(together):
         yield from work(context, bucket, together.pop(bucket))
-
-
-def _in_two_buckets(reports: list[TaskReport]) -> bool:
-    """Whether an edge that is matched by a tuple was given one id in two buckets, which must be merged as one row."""
-    for table_key in {key for report in reports for key in report.given_ids}:
-        parts = [report.given_ids[table_key] for report in reports if table_key in report.given_ids]
-        if has_repeats(pa.concat_arrays(parts)):
-            return True
-    return False
 
 
 def _by_fragment(addresses: pa.Array) -> list[pa.Array]:

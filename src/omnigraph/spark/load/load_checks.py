@@ -7,12 +7,11 @@ the buckets find together is what one process would have found.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.schema.catalog import Cardinality, EdgeType
+from omnigraph.spark.load.committed_ids import BucketOfCommitted
 from omnigraph.spark.load.load_messages import (
     Kind,
     LoadContext,
@@ -24,8 +23,8 @@ from omnigraph.spark.load.load_messages import (
 )
 from omnigraph.spark.load.load_tasks import TaskReport, TaskStore
 from omnigraph.spark.worker_tables import worker_tables
-from omnigraph.write.committed import CommittedRows
 from omnigraph.write.load.load_keys import key_schema
+from omnigraph.write.validate.duplicates import has_repeats
 from omnigraph.write.validate.graph_rules import (
     check_cardinality,
     check_dangling,
@@ -34,13 +33,7 @@ from omnigraph.write.validate.graph_rules import (
     check_existing_ids,
     check_unique,
 )
-from omnigraph.write.validate.key_changes import TableChange, distinct, no_ids, one_array
-
-MOST_IDS = 1_000_000
-"""Committed ids of one bucket that are held at once; of more, only those that are asked for are looked up."""
-
-_FEW_TIMES = 4
-_ROWS_TOGETHER = 250_000
+from omnigraph.write.validate.key_changes import TableChange, no_ids, one_array
 
 
 def check_bucket(context: LoadContext, bucket: int, messages: Iterable[Message]) -> Iterator[Message]:
@@ -74,7 +67,7 @@ class _Check:
         self._done = done
         self._replaces = context.mode == "overwrite"
         store = TaskStore(worker_tables(context.uri, context.snapshot.branch.incarnation), context.catalog)
-        self._committed = BucketOfCommitted(store, context, bucket)
+        self._committed = BucketOfCommitted(store, context.snapshot, buckets=context.buckets, bucket=bucket)
 
     def run(self) -> None:
         """Every rule that the tables of this load have."""
@@ -93,8 +86,15 @@ class _Check:
                     check_unique(type_, unique, table, self._committed, self._done.violations)
             if isinstance(type_, EdgeType):
                 self._check_ends(type_, change)
+        self._done.id_in_two_buckets = any(has_repeats(ids) for ids in self._given())
         check_dangling(self._context.catalog, change, self._committed, self._done.violations)
         self._done.reads = frozenset(self._committed.reads)
+
+    def _given(self) -> Iterator[pa.ChunkedArray]:
+        """The ids that were given to edges which are matched by a tuple, of each table."""
+        for (kind, _), parts in self._found.items():
+            if kind is Kind.GIVEN:
+                yield pa.concat_tables([from_bytes(payload) for _, payload in parts])["id"]
 
     def _check_ends(self, type_: EdgeType, change: Mapping[str, TableChange]) -> None:
         for end in ("src", "dst"):
@@ -131,56 +131,3 @@ class _Check:
         rows = self._committed.rows_with(table_key, "id", ids, ["id", leaving])
         here = bucket_of(rows[leaving], self._context.buckets) == self._bucket
         return one_array(rows["id"]).filter(pa.array(here))
-
-
-class BucketOfCommitted(CommittedRows):
-    """Committed rows as one bucket sees them: a scan by an end gives the rows of this bucket only."""
-
-    def __init__(self, store: Any, context: LoadContext, bucket: int) -> None:
-        super().__init__(store, context.snapshot)
-        self._buckets = context.buckets
-        self._bucket = bucket
-        self._ids: dict[str, pa.Array] = {}
-
-    def unknown_ids(self, table_key: str, ids: pa.ChunkedArray | pa.Array) -> pa.Array:
-        """Of these ids those that no row has, each once.
-
-        When there are about as many of them as rows, the ids of the bucket are read as they are, once for both ends of
-        an edge: that is cheaper than to look for each.
-        """
-        rows = self.count(table_key)
-        if len(ids) * self._buckets * _FEW_TIMES < rows or rows > self._buckets * MOST_IDS:
-            return super().unknown_ids(table_key, ids)
-        unknown = pc.invert(pc.is_in(ids, value_set=self._ids_of(table_key)))
-        return distinct(ids.filter(unknown)) if pc.any(unknown).as_py() else no_ids()
-
-    def _ids_of(self, table_key: str) -> pa.Array:
-        if table_key not in self._ids:
-            self._ids[table_key] = pa.concat_arrays([no_ids(), *self._ids_here(table_key)])
-        return self._ids[table_key]
-
-    def _ids_here(self, table_key: str) -> Iterator[pa.Array]:
-        """The ids of the bucket, in pieces that are worth the call that tells whose they are."""
-        waiting: list[pa.Table] = []
-        for rows in CommittedRows.scan(self, table_key, ["id"]):
-            waiting.append(rows)
-            if sum(part.num_rows for part in waiting) >= _ROWS_TOGETHER:
-                yield self._of_bucket(waiting)
-                waiting = []
-        if waiting:
-            yield self._of_bucket(waiting)
-
-    def _of_bucket(self, parts: list[pa.Table]) -> pa.Array:
-        ids = one_array(pa.concat_tables(parts)["id"])
-        if self._buckets == 1:
-            return ids
-        return ids.filter(pa.array(bucket_of(pa.chunked_array([ids]), self._buckets) == self._bucket))
-
-    def scan(self, table_key: str, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """The rows of this bucket, by the last of the columns (the end that is looked at)."""
-        for rows in super().scan(table_key, columns):
-            if self._buckets == 1:
-                yield rows
-                continue
-            here = bucket_of(rows[columns[-1]], self._buckets) == self._bucket
-            yield rows.filter(pc.fill_null(pa.array(here), False))

@@ -174,7 +174,7 @@ class RowsInput(LoadInput):
         self.violations = ViolationCollector()
         work = [pickle.dumps(rows) for rows in self._decode(context.catalog, self.violations)]
         frame = one_partition_each(session, work or [pickle.dumps(None)])
-        records = job.records
+        records, refused = job.records, bool(self.violations)
 
         def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             from omnigraph.spark.load.load_tasks import TaskReport, stage_messages
@@ -183,7 +183,8 @@ class RowsInput(LoadInput):
                 for row in batch.to_pylist():
                     rows = pickle.loads(row["payload"])
                     pieces: list[Rows | SplitOutcome] = [] if rows is None else [rows]
-                    yield from pack(stage_messages(context, pieces, TaskReport(), row["position"], records.add))
+                    done = TaskReport(refused=refused)
+                    yield from pack(stage_messages(context, pieces, done, row["position"], records.add))
 
         return frame.mapInArrow(task, MESSAGE_SCHEMA)
 

@@ -40,6 +40,7 @@ class Kind(StrEnum):
     UNIQUE = "unique"
     END = "end"
     UPDATED = "updated"
+    GIVEN = "given"
     SEEN = "seen"
 
 
@@ -164,14 +165,14 @@ def by_bucket(table: pa.Table, column: str, buckets: int) -> Iterator[tuple[int,
 
 def bucket_of(column: pa.ChunkedArray, buckets: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The bucket of each value, the same in every process."""
-    connection = _hashing()
+    connection = duckdb_connection()
     connection.register("given", pa.table({"value": one_zero(column)}))
     numbers = connection.sql(f"select (hash(value::varchar) % {int(buckets)})::bigint as n from given")
     return np.asarray(numbers.to_arrow_table()["n"].to_numpy())
 
 
 @cache
-def _hashing() -> Any:
+def duckdb_connection() -> Any:
     """One connection per process: to open one takes longer than to hash a block of values."""
     import duckdb
 

@@ -20,6 +20,7 @@ from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.values import TablePin
 from omnigraph.schema.catalog import Cardinality, Catalog, EdgeType, GraphType
 from omnigraph.scratch import scratch_folder
+from omnigraph.spark.load.known_ends import KnownEnds
 from omnigraph.spark.load.load_messages import Kind, LoadContext, Message, by_bucket, keys_to_bytes, report, to_bytes
 from omnigraph.spark.load.load_splits import Split, SplitOutcome, decode_split
 from omnigraph.spark.session.worker_daemon import settle_worker
@@ -62,8 +63,16 @@ class TaskReport:
     rows: dict[str, int] = field(default_factory=dict)
     updated: dict[str, int] = field(default_factory=dict)
     replaced: dict[str, list[pa.Array]] = field(default_factory=dict)
-    given_ids: dict[str, pa.Array] = field(default_factory=dict)
+    id_in_two_buckets: bool = False
+    """Whether an edge that is matched by a tuple was given one id in two buckets, which must be merged as one row."""
     reads: frozenset[str] = frozenset()
+    refused: bool = False
+    """Whether it is known already that the load breaks a rule, so that nothing has to be written."""
+
+    @property
+    def is_to_be_written(self) -> bool:
+        """Whether rows are worth writing: nothing is wrong so far."""
+        return not self.violations and not self.refused
 
 
 class FragmentWriter:
@@ -105,7 +114,7 @@ def adding_messages(
 ) -> Iterator[Message]:
     """Check rows, write them, and send on their keys; the report comes last."""
     writer = FragmentWriter(context, done)
-    waiting = WaitingKeys(context, position)
+    waiting = WaitingKeys(context, position, done)
     try:
         for piece in pieces:
             if isinstance(piece, SplitOutcome):
@@ -119,11 +128,11 @@ def adding_messages(
             # Ids that were made here are the longest column by far, and name rows that nobody has seen.
             keys = keys_of(type_, rows, with_ids=own_ids)
             yield from waiting.put(type_, keys, own_ids=own_ids)
-            if not done.violations and rows.count:
+            if done.is_to_be_written and rows.count:
                 writer.put(rows.table_key, rows.table)
         yield from waiting.flush()
         failpoint("spark.load.before_write")
-        if not done.violations:
+        if done.is_to_be_written:
             writer.flush()
         _written()
         yield from seen_messages(context, done.rows, position)
@@ -134,19 +143,25 @@ def adding_messages(
 
 
 class WaitingKeys:
-    """Collects keys until they are worth a round of messages: each is cut into buckets, whatever its size."""
+    """Collects keys until they are worth a round of messages: each is cut into buckets, whatever its size.
 
-    def __init__(self, context: LoadContext, position: int) -> None:
+    Ends of edges are not sent on but looked up here, where nothing but the committed nodes has to be known for it.
+    """
+
+    def __init__(self, context: LoadContext, position: int, done: TaskReport) -> None:
         self._context = context
         self._position = position
+        self._done = done
         self._waiting: dict[tuple[str, bool], list[pa.Table]] = {}
         self._rows = 0
+        store = TaskStore(worker_tables(context.uri, context.snapshot.branch.incarnation), context.catalog)
+        self._ends = KnownEnds(store, context)
 
     def put(self, type_: GraphType, keys: pa.Table, *, own_ids: bool) -> Iterator[Message]:
         """Take keys of a table, and send on what has come together."""
         self._waiting.setdefault((type_.table_key, own_ids), []).append(keys)
         self._rows += keys.num_rows
-        if self._rows >= KEYS_TOGETHER:
+        if self._rows >= max(KEYS_TOGETHER, self._ends.worth):
             yield from self.flush()
 
     def flush(self) -> Iterator[Message]:
@@ -154,7 +169,11 @@ class WaitingKeys:
         for (table_key, own_ids), parts in self._waiting.items():
             type_ = _type(self._context, table_key)
             keys = pa.concat_tables(parts).unify_dictionaries()
-            yield from key_messages(self._context, type_, keys, own_ids=own_ids, position=self._position)
+            known = self._ends.check(keys, self._done.violations)
+            self._done.reads |= self._ends.reads
+            yield from key_messages(
+                self._context, type_, keys, own_ids=own_ids, position=self._position, ends=not known
+            )
         self._waiting, self._rows = {}, 0
 
 
@@ -170,9 +189,9 @@ def _written() -> None:
 
 
 def key_messages(
-    context: LoadContext, type_: GraphType, keys: pa.Table, *, own_ids: bool, position: int
+    context: LoadContext, type_: GraphType, keys: pa.Table, *, own_ids: bool, position: int, ends: bool = True
 ) -> Iterator[Message]:
-    """The key columns of rows, each where its rule is checked."""
+    """The key columns of rows, each where its rule is checked. `ends`: those of edges have not been looked up yet."""
     key = type_.table_key
     if own_ids:
         yield from _sent(context, Kind.IDS, f"{key}/own", keys, "id", ["id"], position)
@@ -181,7 +200,7 @@ def key_messages(
         for name in unique:
             complete = complete.filter(pc.is_valid(complete[name])) if complete[name].null_count else complete
         yield from _sent(context, Kind.UNIQUE, f"{key}/{number}", complete, unique[0], ["id", *unique], position)
-    if isinstance(type_, EdgeType):
+    if isinstance(type_, EdgeType) and ends:
         for end in ("src", "dst"):
             yield from _sent(context, Kind.END, f"{key}/{end}", keys, end, ["id", end], position)
 
@@ -215,9 +234,16 @@ def merging_messages(
         type_ = _type(context, piece.table_key)
         rows = with_ids(type_, piece, done.violations) if type_.key else piece
         check_partial(type_, rows, partial(task_vectors, context.embedding), done.violations)
+        if isinstance(type_, EdgeType) and not done.is_to_be_written:
+            # The load is refused. Edges without an end have been reported, and could not be written where they go.
+            rows = rows.take(pc.indices_nonzero(_has_ends(rows.table)).cast(pa.int64()))
         for bucket, part in _by_identity(context, type_, rows, position):
             yield Message(bucket, Kind.ROWS, rows.table_key, (position << 32) + number, pickle.dumps(part))
     yield report(done, position)
+
+
+def _has_ends(edges: pa.Table) -> pa.ChunkedArray:
+    return pc.and_(pc.is_valid(edges["src"]), pc.is_valid(edges["dst"]))
 
 
 def _by_identity(context: LoadContext, type_: GraphType, rows: Rows, position: int) -> Iterator[tuple[int, Rows]]:
@@ -248,7 +274,7 @@ def merged_messages(context: LoadContext, bucket: int, messages: Iterable[Messag
         try:
             for message in sorted(messages, key=lambda one: one.position):
                 work.add_checked(pickle.loads(message.payload))
-            _note_given_ids(context, work, done)
+            given = work.given_ids()
             changes, done.rows = work.merge_tables()
         except BaseException:
             _take_back(store.tables, context, work)
@@ -263,6 +289,7 @@ def merged_messages(context: LoadContext, bucket: int, messages: Iterable[Messag
         type_ = _type(context, table_key)
         yield from key_messages(context, type_, change.keys, own_ids=True, position=bucket)
         yield from _updated(context, type_, change, bucket)
+    yield from _given(context, given, bucket)
     yield from seen_messages(context, changes, bucket)
     yield report(done, bucket)
 
@@ -277,11 +304,12 @@ def _updated(context: LoadContext, type_: GraphType, change: TableChange, positi
         yield Message(bucket, Kind.UPDATED, type_.table_key, position, data)
 
 
-def _note_given_ids(context: LoadContext, work: MergingLoad, done: TaskReport) -> None:
-    """Edges that are matched by a tuple can also be given an id; the driver looks whether one id is in two buckets."""
-    for table_key, given in work.given_ids().items():
-        if context.buckets > 1 and matched_by_tuple(_type(context, table_key)) and len(given):
-            done.given_ids[table_key] = given
+def _given(context: LoadContext, given: Mapping[str, pa.Array], position: int) -> Iterator[Message]:
+    """Edges that are matched by a tuple can also be given an id: one id in two buckets is seen where its own is."""
+    for table_key, ids in given.items():
+        if context.buckets > 1 and matched_by_tuple(_type(context, table_key)):
+            for bucket, part in by_bucket(pa.table({"id": ids}), "id", context.buckets):
+                yield Message(bucket, Kind.GIVEN, table_key, position, to_bytes(part))
 
 
 def _take_back(tables: TableStore, context: LoadContext, work: MergingLoad) -> None:

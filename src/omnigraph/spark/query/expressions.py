@@ -9,6 +9,7 @@ which Spark places where it likes; or, when it can fail for a row, as a step of 
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -74,7 +75,10 @@ def literal(value: Any, type_: ValueType | None) -> Column:
 
 
 def _passed(value: Any) -> Any:
-    """A value in a form that reaches Spark whole: its long is signed."""
+    """A value in a form that reaches Spark whole: its long is signed, and its bridge to Python knows neither the first
+    centuries nor that they had another calendar."""
+    if isinstance(value, datetime.date):
+        return value.isoformat()
     return Decimal(value) if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
 
 
