@@ -100,7 +100,7 @@ def _(node: tree.Hop) -> str:
     name = "*" if node.any_edge else "|".join(each[0].lower() + each[1:] for each in (node.edge, *node.others))
     if node.target in ("b", "x"):  # edge types are found without regard to case
         name = name.upper()
-    bounds = f"{{{node.low},{node.high}}}" if node.bounded else ""
+    bounds = f"{{{node.low},{node.high}}}" if node.bounded or node.low > 1 or node.high > 1 else ""
     bounds += f"[{written(node.walk)}]" if node.walk is not None else ""
     binding = f"{variable(node.edge_var)}:" if node.edge_var else ""
     middle = f"<{name}>{bounds}" if node.undirected else f"{name}{bounds}"

@@ -428,24 +428,28 @@ def _written_order(clause: tree.Clause) -> list[str]:
         case tree.Hop(source=source, target=target, edge_var=edge_var):
             return [source, *([edge_var] if edge_var else []), target]
         case tree.Block(kind="optional", clauses=clauses):
-            return [name for each in clauses for name in _written_order(each)]
+            return _order_of_names(clauses)
         case tree.Either(arms):
             bound = exposed((clause,))
-            return [name for each in arms[0] for name in _written_order(each) if name in bound]
+            return [name for name in _order_of_names(arms[0]) if name in bound]
     return []
+
+
+def _order_of_names(clauses: tuple[tree.Clause, ...]) -> list[str]:
+    """The names that a block binds; what it binds itself is not an optional's, wherever that stands."""
+    mine = exposed(tuple(each for each in clauses if not isinstance(each, tree.Block)))
+    return [
+        name
+        for clause in clauses
+        for name in _written_order(clause)
+        if not (isinstance(clause, tree.Block) and name in mine)
+    ]
 
 
 def _in_text_order(clauses: tuple[tree.Clause, ...], ctx: Context, around: set[str]) -> None:
     """Ties are broken in the order of binding, which is that of the text, blocks that bind for others included."""
     first = dict.fromkeys(ctx.variables, -1)
-    # What the block binds itself is not an optional's, wherever that stands.
-    mine = exposed(tuple(each for each in clauses if not isinstance(each, tree.Block)))
-    names = [
-        name
-        for clause in clauses
-        for name in _written_order(clause)
-        if name in first and name not in around and not (isinstance(clause, tree.Block) and name in mine)
-    ]
+    names = [name for name in _order_of_names(clauses) if name in first and name not in around]
     first.update({name: at for at, name in reversed(list(enumerate(names)))})
     ordered = sorted(ctx.variables.items(), key=lambda item: first[item[0]])
     ctx.variables.clear()
