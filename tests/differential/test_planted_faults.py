@@ -77,7 +77,7 @@ def test_a_difference_is_made_small_and_printed_as_a_program(monkeypatch):
         return frame if type(step).__name__ == "InnerStep" else step_as_it_is(run, step, frame)
 
     monkeypatch.setattr(execute, "_step", faulty)
-    small = shrink(first_difference(), 15)
+    small = shrink(first_difference(), 6)
     assert len(small.query.clauses) <= 4
     assert "not {" in script(small) or "exists {" in script(small)
     namespace: dict[str, Any] = {}

@@ -449,7 +449,7 @@ def test_the_same_for_edges_alone(spark: Any, tmp_path: Path, mode: str, type: s
 
 @pytest.mark.parametrize("type", ["Knows", "Likes"])
 def test_the_same_for_edges_without_an_end_in_a_merge(spark: Any, tmp_path: Path, type: str) -> None:
-    bad = pa.table({"src": ["p01", "nobody", None, "p04"], "dst": ["p05", "p06", "p07", None]})
+    bad = pa.table({"src": ["p01", "nobody", None, "p04", None], "dst": ["p05", "p06", "p07", None, "nowhere"]})
     told, commits, _ = same(spark, tmp_path, PEOPLE[:10], bad, mode="merge", type=type)
     assert told[0] == "ValidationFailed"
     assert commits == 0

@@ -1,7 +1,7 @@
 """The ends of edges in a load that brings no nodes: each task looks them up by itself among the committed ones.
 
-To send them on by their hash, so that each bucket of them meets its nodes, takes about as long as all the rest of such
-a load. That is left to loads that bring nodes too, and to graphs with so many that a task should not hold their ids.
+To send them on by their hash, so that each bucket of them meets its nodes, makes such a load a third slower. That is
+left to loads that bring nodes too, and to graphs with so many that a task should not hold their ids.
 """
 
 from __future__ import annotations

@@ -201,8 +201,12 @@ def key_messages(
             complete = complete.filter(pc.is_valid(complete[name])) if complete[name].null_count else complete
         yield from _sent(context, Kind.UNIQUE, f"{key}/{number}", complete, unique[0], ["id", *unique], position)
     if isinstance(type_, EdgeType) and ends:
-        for end in ("src", "dst"):
-            yield from _sent(context, Kind.END, f"{key}/{end}", keys, end, ["id", end], position)
+        yield from _end_messages(context, type_, keys, position)
+
+
+def _end_messages(context: LoadContext, type_: EdgeType, keys: pa.Table, position: int) -> Iterator[Message]:
+    for end in ("src", "dst"):
+        yield from _sent(context, Kind.END, f"{type_.table_key}/{end}", keys, end, ["id", end], position)
 
 
 def _sent(
@@ -235,8 +239,11 @@ def merging_messages(
         rows = with_ids(type_, piece, done.violations) if type_.key else piece
         check_partial(type_, rows, partial(task_vectors, context.embedding), done.violations)
         if isinstance(type_, EdgeType) and not done.is_to_be_written:
-            # The load is refused. Edges without an end have been reported, and could not be written where they go.
-            rows = rows.take(pc.indices_nonzero(_has_ends(rows.table)).cast(pa.int64()))
+            # The load is refused. Edges without an end have been reported, and could not be written where they go;
+            # what is left to say of them is whether the other end is there.
+            whole = _has_ends(rows.table)
+            yield from _other_ends(context, type_, _where(rows, pc.invert(whole)), position)
+            rows = _where(rows, whole)
         for bucket, part in _by_identity(context, type_, rows, position):
             yield Message(bucket, Kind.ROWS, rows.table_key, (position << 32) + number, pickle.dumps(part))
     yield report(done, position)
@@ -244,6 +251,17 @@ def merging_messages(
 
 def _has_ends(edges: pa.Table) -> pa.ChunkedArray:
     return pc.and_(pc.is_valid(edges["src"]), pc.is_valid(edges["dst"]))
+
+
+def _where(rows: Rows, mask: pa.ChunkedArray) -> Rows:
+    return rows.take(pc.indices_nonzero(mask).cast(pa.int64()))
+
+
+def _other_ends(context: LoadContext, type_: EdgeType, rows: Rows, position: int) -> Iterator[Message]:
+    """The ends of edges that lack one, for the checks: they are on their way past the merge."""
+    if rows.count:
+        yield from _end_messages(context, type_, keys_of(type_, rows), position)
+        yield from seen_messages(context, [type_.table_key], position)
 
 
 def _by_identity(context: LoadContext, type_: GraphType, rows: Rows, position: int) -> Iterator[tuple[int, Rows]]:
@@ -273,7 +291,10 @@ def merged_messages(context: LoadContext, bucket: int, messages: Iterable[Messag
         )
         try:
             for message in sorted(messages, key=lambda one: one.position):
-                work.add_checked(pickle.loads(message.payload))
+                if message.kind is Kind.ROWS:
+                    work.add_checked(pickle.loads(message.payload))
+                else:
+                    yield message
             given = work.given_ids()
             changes, done.rows = work.merge_tables()
         except BaseException:
