@@ -193,10 +193,12 @@ def ties_of(ref: str, kind: str) -> list[str]:
 
 def sort_key(key: tree.OrderKey, ctx: Context) -> str:
     """One key: nulls are the smallest unless it says otherwise."""
+    text = expression(key.expr, ctx)
+    if ":" in key.expr.type:
+        text = f'{text}."@id"'
     down = key.direction == "desc" or getattr(key.expr, "best_first", "") == "DESC"
     nulls = key.nulls or ("last" if down else "first")
-    texts = ties_of(expression(key.expr, ctx), key.expr.type)
-    return ", ".join(f"{text} {'DESC' if down else 'ASC'} NULLS {nulls.upper()}" for text in texts)
+    return f"{text} {'DESC' if down else 'ASC'} NULLS {nulls.upper()}"
 
 
 def resolve(expr: Any, ctx: Context) -> Any:
