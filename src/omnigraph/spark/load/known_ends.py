@@ -18,8 +18,8 @@ from omnigraph.write.validate.collector import ViolationCollector
 from omnigraph.write.validate.graph_rules import check_end
 from omnigraph.write.validate.key_changes import TableChange
 
-MOST_NODES = 8_000_000
-"""Nodes of one type whose ids a task holds."""
+MOST_NODES = 5_000_000
+"""Nodes of one type whose ids a task holds: of so many about 60 MB, and 340 MB while ends are looked up in them."""
 
 
 class KnownEnds:
