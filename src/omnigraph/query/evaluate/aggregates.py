@@ -114,11 +114,20 @@ def mean_of(total: int, size: int) -> float:
 
 
 def _deviations(values: pa.Array, groups: Codes, count: int, sizes: Codes) -> Any:
-    """The standard deviation of a sample: from the exact mean, in a second pass."""
+    """The standard deviation of a sample: from the mean, in a second pass.
+
+    A mean is rounded, and of values that are nearly the same what it is off counts as much as they differ. So it is
+    brought as close as can be, which makes it exact for values that are the same, and what is left is taken out.
+    """
     means = _means(values, groups, count, sizes)
     with np.errstate(all="ignore"):
-        apart = fit(values, pa.float64()).to_numpy(zero_copy_only=False) - means[groups]
-        return np.sqrt(group_sums(pa.array(apart * apart), groups, sizes) / (sizes - 1))
+        numbers = fit(values, pa.float64()).to_numpy(zero_copy_only=False)
+        off = group_sums(pa.array(numbers - means[groups]), groups, sizes) / sizes
+        apart = numbers - np.where(np.isfinite(off), means + off, means)[groups]
+        squares = group_sums(pa.array(apart * apart), groups, sizes)
+        left = group_sums(pa.array(apart), groups, sizes)
+        exact = np.isfinite(squares)
+        return np.sqrt(np.where(exact, np.maximum(squares - left * left / sizes, 0.0), squares) / (sizes - 1))
 
 
 def _medians(values: pa.Array, groups: Codes, count: int, sizes: Codes) -> Any:
