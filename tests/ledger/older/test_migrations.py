@@ -7,6 +7,7 @@ from omnigraph.failpoints import FailpointError, active
 from omnigraph.ledger.branches import branches
 from omnigraph.ledger.manifest.manifest_rows import KEY_COLUMN, MANIFEST
 from omnigraph.ledger.manifest.stamp import CURRENT, STAMP_KEY, WRITER, WRITER_KEY, read_stamp
+from omnigraph.ledger.older import old_log
 from omnigraph.ledger.store import open_store
 from omnigraph.maintain.cleanup import cleanup
 from omnigraph.maintain.verify import verify
@@ -270,6 +271,23 @@ def test_killed_in_the_middle_it_reads_on_and_the_next_open_finishes(path, failp
 def test_processes_that_migrate_at_once_all_succeed(path):
     commit_ids = forge(path, 1)
     answers_of(open_graph, [(path,)] * 3)
+    assert_current(path, commit_ids)
+    assert_writable(path)
+
+
+def test_what_another_process_has_migrated_and_removed_meanwhile_is_not_missed(path, monkeypatch):
+    commit_ids = forge(path, 3)
+    read, others = old_log.rows_with_times, []
+
+    def read_beside_another(tables, table, columns):
+        if "kind" in columns and not others:  # the lines of the log are known, and none of them is read
+            others.append(path)
+            open_store(path).close()
+        return read(tables, table, columns)
+
+    monkeypatch.setattr(old_log, "rows_with_times", read_beside_another)
+    with open_store(path):
+        assert others
     assert_current(path, commit_ids)
     assert_writable(path)
 
