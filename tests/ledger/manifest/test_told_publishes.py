@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from omnigraph.ledger.manifest.manifest import Manifest
-from omnigraph.ledger.manifest.told_publishes import KEPT_PUBLISHES
+from omnigraph.ledger.manifest.publish import Publication, publish
+from omnigraph.ledger.manifest.told_publishes import KEPT_PUBLISHES, ToldPublishes
 from omnigraph.ledger.store import GraphStore, create_store, open_store
 from omnigraph.storage.constants import OS_LOCK_DIRECTORY
-from tests.ledger.graphs import KNOWS, PERSON, SCHEMA, add_people, counted, people, publish_move
+from omnigraph.storage.told_files import ToldFiles
+from tests.ledger.graphs import KNOWS, PERSON, SCHEMA, add_people, counted, draft, people, publish_move
 
 
 @pytest.fixture
@@ -48,6 +50,22 @@ def test_what_was_told_is_what_would_be_read(graph):
         assert calls["open"] == 0, "the versions between were told, and nobody opens them"
         fresh = Manifest(open_store(graph.uri, read_only=True).tables)
         assert [as_found(state) for state in between] == [as_found(fresh.at(state.table)) for state in between]
+
+
+def test_tables_that_go_and_tables_that_change_names_are_told(graph):
+    other = open_store(graph.uri)
+    changes = (
+        lambda base: Publication(draft(base), renamed=((PERSON, "node:Human"),)),
+        lambda base: Publication(draft(base), tombstones=(KNOWS,)),
+    )
+    for change in changes:
+        before = other.manifest.read(other.branch("main"))
+        publish(in_company(graph), graph.branch("main"), change(graph.snapshot()))
+        state = other.manifest.read(other.branch("main"))
+        assert ToldPublishes(ToldFiles(other.tables.root)).since(before.table, state.table), "it was told"
+        assert as_found(state) == as_found(Manifest(open_store(graph.uri, read_only=True).tables).at(state.table))
+    assert "node:Human" in state.tables
+    assert KNOWS not in state.tables
 
 
 def test_who_is_alone_tells_nobody(graph):

@@ -1,9 +1,10 @@
 """The last publishes of a branch, told to the process that publishes next.
 
 Each would otherwise open every version of the manifest that another process published, scan what it changed, and read
-the ids of the rows that it brought: a third of what a small write costs beside other writers, and nearly all of what it
-costs to log their commits. What is told counts only for versions that are there as they were published: the file that
-describes the version is compared. Whatever is not told is read.
+the ids of the rows that it brought, once for its write and once more to log their commits. What is told counts only for
+versions that are there as they were published: the file that describes the version is compared. Whatever is not told is
+read. A publish replaces rows of the manifest and adds some; it never takes one away (a table that goes leaves a
+tombstone), so the rows that it changed say all.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The ends of edges in a load that brings no nodes: each task looks them up by itself among the committed ones.
 
-To send them on by their hash, so that each bucket of them meets its nodes, makes such a load a third slower. That is
+To send them on by their hash, so that each bucket of them meets its nodes, moves every end between the tasks. That is
 left to loads that bring nodes too, and to graphs with so many that a task should not hold their ids.
 """
 
@@ -19,7 +19,7 @@ from omnigraph.write.validate.graph_rules import check_end
 from omnigraph.write.validate.key_changes import TableChange
 
 MOST_NODES = 5_000_000
-"""Nodes of one type whose ids a task holds: of so many about 60 MB, and 340 MB while ends are looked up in them."""
+"""Nodes of one type whose ids a task holds: of so many short ones 60 MB, and 200 MB more to look ends up in them."""
 
 
 class KnownEnds:
