@@ -11,7 +11,7 @@ from omnigraph.errors import BadRequest
 from omnigraph.sources import read_source
 
 
-class _Strict(yaml.SafeLoader):  # type: ignore[misc]
+class _Strict(yaml.SafeLoader):  # type: ignore[misc]  # the library has no types
     """Plain data only, and each key of a mapping once."""
 
 

@@ -162,7 +162,7 @@ def graph_command(
 
         command.__name__, command.__doc__ = function.__name__, function.__doc__
         command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # read by typer
         group.command(name, hidden=hidden)(command)
         return function
 

@@ -19,7 +19,7 @@ def query_text(file: Path | None, inline: str | None) -> str:
     """The query source, from `--query FILE` or `-e TEXT`: exactly one of them."""
     if (file is None) == (inline is None):
         raise BadRequest("give the query either with --query FILE or inline with -e TEXT")
-    return inline if inline is not None else read_text(file, "query")  # type: ignore[arg-type]
+    return inline if inline is not None else read_text(file, "query")  # type: ignore[arg-type]  # exactly one is given
 
 
 def parameters(text: str | None, file: Path | None) -> dict[str, Any]:

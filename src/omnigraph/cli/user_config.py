@@ -160,7 +160,7 @@ def checked_shape(text: Any, source: str) -> Shape:
     """The way of writing rows that a text names."""
     for shape in get_args(Shape):
         if text == shape:
-            return shape  # type: ignore[no-any-return]
+            return shape  # type: ignore[no-any-return]  # one of the literals
     raise BadRequest(f"{source} is one of {', '.join(get_args(Shape))}, not `{text}`")
 
 

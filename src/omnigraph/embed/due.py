@@ -30,7 +30,7 @@ def embed_mode(mode: str) -> EmbedMode:
     """The mode of that name."""
     for known in get_args(EmbedMode):
         if mode == known:
-            return known  # type: ignore[no-any-return]
+            return known  # type: ignore[no-any-return]  # one of the literals
     raise BadRequest(f"`{mode}` is not a choice of rows to embed; use {', '.join(get_args(EmbedMode))}")
 
 

@@ -215,7 +215,7 @@ def _batches(store: GraphStore, table: TableVersion, lost: list[str]) -> Iterato
         batches = _tried(
             lambda fragment=fragment: store.tables.scan_table(
                 table, fragments=[fragment.id], blobs="bytes"
-            ).to_batches(),  # type: ignore[misc]
+            ).to_batches(),  # type: ignore[misc]  # a default binds the loop variable
             f"fragment {fragment.id} of {table} ({fragment.rows} rows)",
             lost,
         )

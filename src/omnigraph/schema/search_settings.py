@@ -46,7 +46,7 @@ def text_settings(property_: Property | InterfaceProperty | None) -> TextSetting
     """The settings that `@search(…)` gives a text property; what it does not say is as usual."""
     options = _options(property_, "search")
     known = {field.name: options[field.name] for field in fields(TextSettings) if field.name in options}
-    return TextSettings(**known)  # type: ignore[arg-type]
+    return TextSettings(**known)  # type: ignore[arg-type]  # the checker has seen to their types
 
 
 def metric_of(property_: Property | InterfaceProperty | None) -> Metric:

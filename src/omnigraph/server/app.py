@@ -96,7 +96,7 @@ def create_app(settings: ServerSettings, tokens: BearerTokens, generation: Gener
     app.state.omnigraph = state
     app.router.routes.append(agent_route(endpoint))
     gate = Gate(DirectRoutes(app, state), settings, tokens, metrics, graphs)
-    gate.state = state  # type: ignore[attr-defined]
+    gate.state = state  # type: ignore[attr-defined]  # for those who start the program
     return gate
 
 

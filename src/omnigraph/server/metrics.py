@@ -35,6 +35,6 @@ class Metrics:
         """All of them; with several workers those of all workers together."""
         if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
             gathered = CollectorRegistry()
-            MultiProcessCollector(gathered)  # type: ignore[no-untyped-call]
+            MultiProcessCollector(gathered)  # type: ignore[no-untyped-call]  # the library has no types here
             return generate_latest(gathered)
         return generate_latest(self.registry)

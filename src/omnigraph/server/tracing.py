@@ -40,8 +40,8 @@ def start_tracing() -> None:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # type: ignore[import-not-found]
             OTLPSpanExporter,
         )
-        from opentelemetry.sdk.trace import TracerProvider  # type: ignore[import-not-found]
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # type: ignore[import-not-found]
+        from opentelemetry.sdk.trace import TracerProvider  # type: ignore[import-not-found]  # an extra
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # type: ignore[import-not-found]  # an extra
     except ImportError:
         _logger.warning(
             "traces are configured, and opentelemetry-sdk with opentelemetry-exporter-otlp-proto-http is not "

@@ -249,6 +249,7 @@ class _Reader:
         found = []
         for name, entry in entries.value.items() if entries is not None else ():
             if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+                # mypy does not see: without entries nothing is looked at.
                 self._problems.add(FILE, f"`{name}` is no name: use letters, digits, `-` and `_`", entries.keys[name])  # type: ignore[union-attr]
             elif not entry.is_map:
                 self._tell(f"`{name}` needs what belongs to it, as a mapping", entry)

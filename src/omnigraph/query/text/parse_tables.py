@@ -30,6 +30,7 @@ def load_parser(transformer: Any) -> Lark:
         made_from, data, memo = pickle.loads(zlib.decompress(KEPT.read_bytes()))
         if made_from == origin():
             # As the stand-alone parsers do that Lark writes.
+            # mypy does not see: not typed by the library.
             parser: Lark = Lark._load_from_dict(data, memo, transformer=transformer)  # type: ignore[no-untyped-call]
             return parser
     return make_parser(transformer)

@@ -51,7 +51,7 @@ def plan_query(query: ir.ReadQuery, statistics: Statistics) -> Plan:
         below: ir.Operator = operator.input
         while (isinstance(below, UPPER) and not isinstance(below, ir.Stage)) or _is_above_block(below):
             upper.append(below)
-            below = below.input  # type: ignore[union-attr]
+            below = below.input  # type: ignore[union-attr]  # all of these have one input
         block = flatten(below, variables)
         planned = _BlockPlanner(statistics, variables, nullable, block).run(outer_rows=1.0)
         stages.append(PlannedStage(planned, tuple(reversed(upper))))

@@ -116,8 +116,8 @@ def cardinality_of(annotation: AnnotationSyntax, findings: Findings) -> Cardinal
         if end is not None and not (isinstance(end.value, int) and 0 <= end.value <= MAX_CARDINALITY):
             findings.error("S142", f"a cardinality is a whole number from 0, not {end.text}", end.span, shape)
             return None
-    least = int(low.value) if low is not None else 0  # type: ignore[arg-type]
-    most = int(high.value) if high is not None else None  # type: ignore[arg-type]
+    least = int(low.value) if low is not None else 0  # type: ignore[arg-type]  # looked at above
+    most = int(high.value) if high is not None else None  # type: ignore[arg-type]  # looked at above
     if most is not None and least > most:
         message = f"the least number of edges, {least}, is above the most, {most}"
         findings.error("S142", message, arguments[0].span, f"write `@card({most}..{least})`")
@@ -188,7 +188,7 @@ def _typed(literal: Literal, type_: ScalarType | EnumType) -> LiteralValue:
 def _integer(literal: Literal, scalar: Scalar) -> int:
     if literal.kind is not LiteralKind.INTEGER:
         raise _Misfit("it is not a whole number")
-    value = int(literal.value)  # type: ignore[arg-type]
+    value = int(literal.value)  # type: ignore[arg-type]  # its kind says so
     low, high = INTEGER_BOUNDS[scalar]
     if not low <= value <= high:
         raise _Misfit(f"the type holds {low} to {high}")
@@ -198,7 +198,7 @@ def _integer(literal: Literal, scalar: Scalar) -> int:
 def _float(literal: Literal, scalar: Scalar) -> float:
     if literal.kind not in (LiteralKind.INTEGER, LiteralKind.FLOAT):
         raise _Misfit("it is not a number")
-    value: float = literal.value  # type: ignore[assignment]
+    value: float = literal.value  # type: ignore[assignment]  # its kind says so
     try:
         as_float(value, scalar)
     except NoFloat as problem:

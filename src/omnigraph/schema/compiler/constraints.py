@@ -223,7 +223,7 @@ def _range(owner: Owner, annotation: AnnotationSyntax, draft: ConstraintDraft, f
 
 
 def _bound(end: Literal, type_: ScalarType, findings: Findings) -> int | float | None:
-    number: int | float = end.value  # type: ignore[assignment]
+    number: int | float = end.value  # type: ignore[assignment]  # the grammar has a number here
     if type_.scalar not in INTEGERS:
         value = finite_float(number, type_.scalar)
         if value is None:

@@ -193,6 +193,7 @@ class TreeBuilder:
             if getattr(child, "type", None) == "DOTS":
                 side = 1
             elif child is not None:
+                # mypy does not see: the parser gives a token here.
                 ends[side] = self._literal_token(_tokens(child)[0])  # type: ignore[arg-type]
         return RangeArgument(ends[0], ends[1], span)
 

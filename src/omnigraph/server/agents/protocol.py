@@ -30,7 +30,7 @@ def protocol_server(with_tools: With) -> Server[Any, Any]:
     """An MCP server."""
     server: Server[Any, Any] = Server("omnigraph", omnigraph.__version__, INSTRUCTIONS)
 
-    @server.list_tools()  # type: ignore[no-untyped-call, untyped-decorator]
+    @server.list_tools()  # type: ignore[no-untyped-call, untyped-decorator]  # the SDK has no types here
     async def list_tools() -> list[types.Tool]:
         offered = await with_tools(lambda tools: tools.offered())
         return [
@@ -43,7 +43,7 @@ def protocol_server(with_tools: With) -> Server[Any, Any]:
             for tool in offered
         ]
 
-    @server.call_tool(validate_input=False)  # type: ignore[untyped-decorator]
+    @server.call_tool(validate_input=False)  # type: ignore[untyped-decorator]  # the SDK has no types here
     async def call_tool(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
         # The SDK keeps one definition of each tool for all callers; what a tool takes is checked by the tools.
         try:
@@ -53,14 +53,14 @@ def protocol_server(with_tools: With) -> Server[Any, Any]:
         text = encoded(found).decode()
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)], isError=False)
 
-    @server.list_resources()  # type: ignore[no-untyped-call, untyped-decorator]
+    @server.list_resources()  # type: ignore[no-untyped-call, untyped-decorator]  # the SDK has no types here
     async def list_resources() -> list[types.Resource]:
         return [
             types.Resource(uri=AnyUrl(SCHEMA_URI), name="schema", description="The schema of the graph (.pg)."),
             types.Resource(uri=AnyUrl(BRANCHES_URI), name="branches", description="The branches of the graph."),
         ]
 
-    @server.read_resource()  # type: ignore[no-untyped-call, untyped-decorator]
+    @server.read_resource()  # type: ignore[no-untyped-call, untyped-decorator]  # the SDK has no types here
     async def read_resource(uri: AnyUrl) -> Iterable[ReadResourceContents]:
         text = await with_tools(lambda tools: tools.resource(str(uri)))
         kind = "text/plain" if str(uri) == SCHEMA_URI else "application/json"

@@ -147,6 +147,7 @@ async def _events(call: GraphCall, page: object, first: Page) -> AsyncIterator[b
     yield b"retry: 1000\n\n"
     while not call.state.stopping:
         for block in found.blocks:
+            # mypy does not see: a default binds the loop variable.
             yield await call.state.threads.read(call.request, lambda _, block=block: event(block))  # type: ignore[misc]
         if len(found.blocks) < PAGE:
             await asyncio.sleep(LOOK_EVERY)

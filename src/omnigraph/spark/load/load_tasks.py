@@ -282,9 +282,9 @@ def merged_messages(context: LoadContext, bucket: int, messages: Iterable[Messag
     store = TaskStore(worker_tables(context.uri, context.snapshot.branch.incarnation), context.catalog)
     with scratch_folder("load") as directory:
         work = MergingLoad(
-            store,  # type: ignore[arg-type]
+            store,  # type: ignore[arg-type]  # as much of it as is used
             context.snapshot,
-            TaskSession(context.lines),  # type: ignore[arg-type]
+            TaskSession(context.lines),  # type: ignore[arg-type]  # as much of it as is used
             done.violations,
             directory,
             vectors=partial(task_vectors, context.embedding),

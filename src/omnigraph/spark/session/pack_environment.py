@@ -79,7 +79,7 @@ def needed_packages() -> list[metadata.Distribution]:
 
 def _files(library: str) -> Iterator[tuple[Path, str]]:
     """Every file with its place in the archive."""
-    program = Path(sys._base_executable).resolve()  # type: ignore[attr-defined]
+    program = Path(sys._base_executable).resolve()  # type: ignore[attr-defined]  # not in the stubs
     yield program, f"bin/{program.name}"
     shared = Path(sysconfig.get_config_var("LIBDIR") or "") / (sysconfig.get_config_var("INSTSONAME") or "")
     if sysconfig.get_config_var("Py_ENABLE_SHARED") and shared.is_file():
@@ -108,7 +108,7 @@ def _below(folder: Path, place: str) -> Iterator[tuple[Path, str]]:
 
 def _add_starter(archive: tarfile.TarFile, packages: str) -> None:
     """The program that is named `python`: it finds the library of the interpreter and the packages beside itself."""
-    program = Path(sys._base_executable).resolve().name  # type: ignore[attr-defined]
+    program = Path(sys._base_executable).resolve().name  # type: ignore[attr-defined]  # not in the stubs
     text = _STARTER.format(packages=packages, program=program).encode()
     entry = tarfile.TarInfo(PROGRAM)
     entry.size, entry.mode = len(text), 0o755

@@ -155,7 +155,7 @@ def checked_columns(schema: pa.Schema, columns: Sequence[str] | None) -> list[st
     return list(columns)
 
 
-class OmniGraphDataSource(DataSource):  # type: ignore[misc]
+class OmniGraphDataSource(DataSource):  # type: ignore[misc]  # PySpark has no types here
     """Options: `type`; `branch`, `snapshot` (a commit or tag) or `version` (of the branch's manifest); `columns`;
     `pushDown` for a frame that stands once in a query.
 

@@ -49,7 +49,7 @@ from omnigraph.write.validate.key_changes import TableChange
 
 
 @dataclass
-class Written(WriterCommitMessage):  # type: ignore[misc]
+class Written(WriterCommitMessage):  # type: ignore[misc]  # PySpark has no types here
     """What one task wrote, with the keys of its rows."""
 
     done: TaskReport = field(default_factory=TaskReport)
@@ -60,7 +60,7 @@ class Written(WriterCommitMessage):  # type: ignore[misc]
     own_ids: bool = False
 
 
-class Writer(DataSourceArrowWriter):  # type: ignore[misc]
+class Writer(DataSourceArrowWriter):  # type: ignore[misc]  # PySpark has no types here
     """Appends a frame's rows to one type, or replaces all of its rows. Made on the driver, before the tasks run."""
 
     def __init__(self, told: FrameOptions, columns: Sequence[str], overwrite: bool) -> None:

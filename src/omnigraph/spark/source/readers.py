@@ -27,13 +27,13 @@ _BATCH_ROWS = 32_768
 
 
 @dataclass
-class StretchPartition(InputPartition):  # type: ignore[misc]
+class StretchPartition(InputPartition):  # type: ignore[misc]  # PySpark has no types here
     """What one task reads."""
 
     stretch: Stretch
 
 
-class Reader(DataSourceReader):  # type: ignore[misc]
+class Reader(DataSourceReader):  # type: ignore[misc]  # PySpark has no types here
     """Reads one table version, some columns, under the condition of its plan."""
 
     def __init__(self, uri: str, plan: ScanPlan, columns: tuple[str, ...], rows_per_partition: int) -> None:

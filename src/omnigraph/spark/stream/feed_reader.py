@@ -37,7 +37,7 @@ MOST_PARTITIONS = 64
 
 
 @dataclass
-class CommitsPartition(InputPartition):  # type: ignore[misc]
+class CommitsPartition(InputPartition):  # type: ignore[misc]  # PySpark has no types here
     """Commits whose changes one task reads."""
 
     commits: tuple[str, ...]
@@ -45,7 +45,7 @@ class CommitsPartition(InputPartition):  # type: ignore[misc]
 
 
 @dataclass
-class StatePartition(InputPartition):  # type: ignore[misc]
+class StatePartition(InputPartition):  # type: ignore[misc]  # PySpark has no types here
     """A table whose rows at a commit one task reads; without a table, the row that says that the state follows."""
 
     commit: str
@@ -57,6 +57,7 @@ def feed_columns(uri: str, options: Mapping[str, str]) -> tuple[StructType, str]
     return feed_schema(uri, feed_options(options))
 
 
+# mypy does not see: PySpark has no types here.
 class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """The feed as Spark reads it. Lives as long as the query, in a process of its own."""
 

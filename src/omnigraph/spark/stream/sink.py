@@ -34,7 +34,7 @@ declare("stream.staged", "A task of a micro-batch has put its records; nothing i
 
 
 @dataclass
-class StagedBatch(WriterCommitMessage):  # type: ignore[misc]
+class StagedBatch(WriterCommitMessage):  # type: ignore[misc]  # PySpark has no types here
     """What one task has put, for which stream, and in which run."""
 
     stream: str = ""
@@ -43,7 +43,7 @@ class StagedBatch(WriterCommitMessage):  # type: ignore[misc]
     pieces: list[Piece] = field(default_factory=list)
 
 
-class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
+class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # PySpark has no types here
     """Loads micro-batches. Made anew for each of them, once for its tasks and once for its commit."""
 
     def __init__(self, uri: str, options: Mapping[str, str], columns: Sequence[str], overwrite: bool) -> None:

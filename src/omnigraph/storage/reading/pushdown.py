@@ -66,7 +66,7 @@ def _compare(prop: ir.Prop, operator: str, value: object) -> filters.Filter | No
     if not _fits(prop.type, value):
         return None
     assert isinstance(value, filters.Value)
-    return filters.compare(prop.column, operator, value)  # type: ignore[arg-type]
+    return filters.compare(prop.column, operator, value)  # type: ignore[arg-type]  # one of the operators it knows
 
 
 def _membership(prop: ir.Prop, values: Sequence[object]) -> filters.Filter | None:

@@ -181,6 +181,7 @@ def _blobs(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _chunkwise(column: pa.ChunkedArray, stored: pa.DataType, convert: object) -> pa.ChunkedArray:
+    # mypy does not see: a function of an array.
     return pa.chunked_array([convert(chunk) for chunk in column.chunks], stored)  # type: ignore[operator]
 
 

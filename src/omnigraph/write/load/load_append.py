@@ -144,11 +144,13 @@ class AddingLoad(LoadAttempt):
         """Remove the files that will not be published."""
         while self._written:
             _, staged = self._written.popitem()
+            # mypy does not see: a default binds the loop variable.
             _quietly(lambda staged=staged: self._store.tables.abandon(staged))  # type: ignore[misc]
 
     def abandon(self) -> None:
         """End the writers and hand over what they wrote, so that the session removes it."""
         for writer in self._writers.values():
+            # mypy does not see: a default binds the loop variable.
             _quietly(lambda writer=writer: self._session.keep(writer.finish()))  # type: ignore[misc]
 
 
