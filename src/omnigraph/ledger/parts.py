@@ -109,9 +109,7 @@ class GraphParts:
         """What several independent looks at the store give. Where each takes a round trip they take one together."""
         if self.root.is_local or len(work) < 2:
             return [one() for one in work]
-        if self._lookers is None:
-            self._lookers = ThreadPoolExecutor(LOOKERS, thread_name_prefix="omnigraph-looks")
-        others = [self._lookers.submit(one) for one in work[1:]]
+        others = [self._pool().submit(one) for one in work[1:]]
         try:
             first = work[0]()
         finally:
@@ -123,6 +121,15 @@ class GraphParts:
         if self.read_only:
             raise BadRequest(f"{operation}: the graph was opened read-only; open it for writing")
 
+    def later(self, work: Callable[[], object]) -> None:
+        """Do something for which nobody need wait; closing the graph does."""
+        self._pool().submit(work)
+
+    def _pool(self) -> ThreadPoolExecutor:
+        if self._lookers is None:
+            self._lookers = ThreadPoolExecutor(LOOKERS, thread_name_prefix="omnigraph-looks")
+        return self._lookers
+
     def close(self) -> None:
         """Let go of caches. Nothing but the log is pending: a write is finished when its call returns."""
         self.unlogged.close()
@@ -132,5 +139,6 @@ class GraphParts:
         if self._lookers is not None:
             self._lookers.shutdown()
             self._lookers = None
+        self.windows.close()
         self.leases.close()
         self.manifest.forget()

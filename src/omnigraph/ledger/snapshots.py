@@ -197,7 +197,8 @@ def entity_row(
     if pin is None:
         return graph_type, pa.table({})
     try:
-        return graph_type, store.tables.take_ids(table_of(pin), [wanted])
+        table = table_of(pin)
+        return graph_type, store.tables.row_of_id(table, wanted, place=store.tables.place_of_id(table, wanted))
     except TableNotFound:
         raise _removed(pin, snapshot) from None
 

@@ -40,6 +40,7 @@ from omnigraph.storage.staging import (
 from omnigraph.storage.staging.distributed import WriteTarget
 from omnigraph.storage.staging.filling import Fill
 from omnigraph.storage.staging.row_streams import Rows
+from omnigraph.storage.staging.written_rows import WrittenRows
 from omnigraph.storage.uri import Root
 from omnigraph.storage.values import (
     ForkInfo,
@@ -124,6 +125,18 @@ class TableStore:
         """Where the row with this id can be; see `Place`."""
         return reading.place_of_id(self.handles, table, wanted)
 
+    def row_of_id(
+        self, table: TableVersion, wanted: str, columns: Sequence[str] | None = None, **options: Any
+    ) -> pa.Table:
+        """The row with an id, perhaps by one read for several callers; see `reading.row_of_id`."""
+        return reading.row_of_id(self.handles, table, wanted, columns, **options)
+
+    def rows_of_ids(
+        self, table: TableVersion, ids: Sequence[str], columns: Sequence[str], fragments: tuple[int, ...] | None = None
+    ) -> dict[str, pa.Table]:
+        """The row of each of some ids, by one read; see `reading.rows_of_ids`."""
+        return reading.rows_of_ids(self.handles, table, ids, columns, fragments)
+
     def knows_ids(self, table: TableVersion) -> bool:
         """Whether look-ups by id go to the one fragment that has it, without an index."""
         return reading.knows_ids(self.handles, table)
@@ -156,9 +169,9 @@ class TableStore:
         """Part of a blob; None when null."""
         return blobs.read_blob(self.handles, table, row_id, column, start, end)
 
-    def stage_append(self, table: TableVersion, rows: Rows) -> StagedWrite:
-        """Stage new rows."""
-        return staging.stage_append(self.handles, table, rows)
+    def stage_append(self, table: TableVersion, rows: Rows, *, written: WrittenRows | None = None) -> StagedWrite:
+        """Stage new rows; see `WrittenRows` for `written`."""
+        return staging.stage_append(self.handles, table, rows, written=written)
 
     def stage_again(self, table: TableVersion, write: StagedWrite) -> StagedWrite:
         """Stage the new rows of an append once more, on a later version."""
@@ -182,17 +195,20 @@ class TableStore:
         *,
         key: str = ID_COLUMN,
         there: pa.Table | None = None,
+        written: WrittenRows | None = None,
     ) -> StagedWrite:
         """Stage upserts and deletes as one transaction; see `staging.stage_change`."""
-        return staging.stage_change(self.handles, table, upserts, delete_ids, key=key, there=there)
+        return staging.stage_change(self.handles, table, upserts, delete_ids, key=key, there=there, written=written)
 
     def stage_overwrite(self, table: TableVersion, rows: Rows, schema: pa.Schema | None = None) -> StagedWrite:
         """Stage the replacement of the whole content."""
         return staging.stage_overwrite(self.handles, table, rows, schema)
 
-    def stage_replace_fragments(self, table: TableVersion, fragment_ids: Sequence[int], rows: Rows) -> StagedWrite:
+    def stage_replace_fragments(
+        self, table: TableVersion, fragment_ids: Sequence[int], rows: Rows, *, written: WrittenRows | None = None
+    ) -> StagedWrite:
         """Stage rows in the place of whole fragments, for the graph's own logs."""
-        return internal_tables.stage_replace_fragments(self.handles, table, fragment_ids, rows)
+        return internal_tables.stage_replace_fragments(self.handles, table, fragment_ids, rows, written=written)
 
     def stage_schema_metadata(
         self,
@@ -273,6 +289,10 @@ class TableStore:
         """The same for several indexes, in one commit."""
         return indexes.stage_indexes(self.handles, table, wanted)
 
+    def stage_indexes_again(self, table: TableVersion, write: StagedWrite) -> StagedWrite | None:
+        """The segments of `stage_indexes` on a later version; None when they do not fit it."""
+        return indexes.stage_indexes_again(self.handles, table, write)
+
     def plan_index(
         self,
         table: TableVersion,
@@ -334,14 +354,19 @@ class TableStore:
         return compaction.plan_compaction(self.handles, table, options)
 
     def stage_compaction(
-        self, table: TableVersion, options: CompactionOptions | None = None
+        self, table: TableVersion, options: CompactionOptions | None = None, *, spare_first: bool = False
     ) -> StagedCompaction | None:
-        """Compact here; None when there is nothing to do."""
-        return compaction.stage_compaction(self.handles, table, options)
+        """Compact here; None when there is nothing to do. See `plan_compaction` for `spare_first`."""
+        return compaction.stage_compaction(self.handles, table, options, spare_first=spare_first)
 
-    def commit_compaction(self, staged: StagedCompaction) -> TableVersion:
-        """Make a compaction the newest version: two versions on, untagged, no rows changed."""
-        return compaction.commit_compaction(self.handles, staged)
+    def compaction_fits(self, staged: StagedCompaction, table: TableVersion) -> bool:
+        """Whether nothing that a compaction rewrote has changed up to this version."""
+        return compaction.fits(self.handles, staged, table)
+
+    def commit_compaction(self, staged: StagedCompaction, onto: TableVersion | None = None) -> TableVersion:
+        """Make a compaction the newest version: two versions on, untagged, no rows changed. `onto` is a version that it
+        fits, the one that it was staged on by default."""
+        return compaction.commit_compaction(self.handles, staged, onto)
 
     def abandon(self, write: StagedWrite | StagedCompaction) -> int:
         """Remove the files of a staged write that will not be committed, as far as possible; how many went."""

@@ -31,10 +31,11 @@ def stage_pending(
     rows = storable(store, line, pending.rows)
     if not len(pending.deleted) and staging.is_new(table_key, one_array(pending.rows["id"])):
         # Nothing to look for: these rows are known not to be there.
-        return session.table_write(pin, store.tables.stage_append(line, rows))
+        return session.table_write(pin, store.tables.stage_append(line, rows, written=session.written))
     upserts = rows if rows.num_rows else None
     there = staging.places(table_key)
-    return session.table_write(pin, store.tables.stage_change(line, upserts, pending.deleted, there=there))
+    staged = store.tables.stage_change(line, upserts, pending.deleted, there=there, written=session.written)
+    return session.table_write(pin, staged)
 
 
 def storable(store: GraphStore, line: TableVersion, rows: pa.Table) -> pa.Table:

@@ -68,15 +68,37 @@ def test_who_is_second_in_line_sleeps_until_the_first_has_it(line: Line, monkeyp
     until(False)
 
 
+def test_who_is_next_sleeps_until_the_holder_gives_the_lock_back(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    line.release()
+    looks: list[float] = []
+    locks_at_once = os_locks._locks_at_once
+    monkeypatch.setattr(os_locks, "_locks_at_once", lambda d: looks.append(time.monotonic()) or locks_at_once(d))
+    found: list[int | None] = []
+    second = threading.Thread(target=lambda: found.append(fair_lock(line.path, 60.0)))
+    second.start()
+    until(True)
+    looks.clear()
+    time.sleep(0.05)
+    # It looks at the lock once it is free, and not while somebody has it.
+    assert looks == []
+    assert line.first[0] is not None
+    os_locks.unlock(line.first[0])
+    second.join()
+    assert found[0] is not None
+    assert not os_locks.lock_again(line.path, line.first[0])
+    close(found[0])
+    assert list(line.path.parent.glob("lock.[!l]*")) == [], "a ticket is left"
+
+
 def test_who_gave_up_is_in_nobodys_way(line: Line) -> None:
     before = set(os_locks._open_descriptors)
     assert fair_lock(line.path, 0.05) is None
     assert in_the_kernel() == 1
     line.release()
-    # The call that was given up returns now, and its file is closed.
-    until(False)
     assert line.first[0] is not None
     close(line.first[0])
+    # The call that was given up returns now, and its file is closed.
+    until(False)
     assert is_free(line.path)
     assert os_locks._open_descriptors <= before
 

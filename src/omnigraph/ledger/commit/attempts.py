@@ -1,8 +1,9 @@
 """One write from its entry to its commit: wait for its turn, heal, prepare on a snapshot, commit, or prepare again.
 
 Run again on a fresh snapshot, a mutation or a merging load means the same as run after the other writer. So a write
-that lost a race to another process is prepared again, after a pause of random length, and from the third time on with
-the commit window held: then nobody can come between. The next few small writes hold it from the start. An overwrite,
+that lost a race to another process is prepared again: a small one in the window that it has waited for, a large one
+after a pause of random length, and from the third time on with the commit window held. Then nobody can come between.
+The next few small writes hold it from the start, and have their files written before their turn comes. An overwrite,
 and a write with `if_commit`, was meant for the state its author saw and reports the conflict. A conflict with commits
 that changed no data is nobody's business and is always prepared again.
 """
@@ -11,15 +12,14 @@ from __future__ import annotations
 
 import logging
 import random
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any
 
 from ulid import ULID
 
@@ -28,19 +28,21 @@ from omnigraph.errors import Conflict, LeaseLost, OmniGraphError, RecoveryRequir
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger import snapshots
 from omnigraph.ledger.branches.schema_lock import refuse_while_schema_is_applied
-from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
-from omnigraph.ledger.commit.phases import WriteUnresolved, commit_write, give_back_both, prepare_line
+from omnigraph.ledger.commit.intents import WriteIntent
+from omnigraph.ledger.commit.phases import WriteUnresolved, commit_write, give_back_both
 from omnigraph.ledger.commit.queue import EVERYTHING, Footprint
 from omnigraph.ledger.commit.recheck import SchemaMoved, check_if_commit
 from omnigraph.ledger.commit.taken_over import TakenOver, settle
 from omnigraph.ledger.commit.window import Window
+from omnigraph.ledger.commit.write_session import WriteSession
 from omnigraph.ledger.manifest.manifest import ManifestState
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.recovery.recover import heal
-from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot, TablePin, WriterKind
-from omnigraph.storage.layout.compaction import StagedCompaction
+from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot
 from omnigraph.storage.leases.leases import Lease
-from omnigraph.storage.values import StagedWrite, TableVersion
+from omnigraph.storage.staging.written_rows import WrittenRows
+
+__all__ = ["WRITER_LEASE_PREFIX", "Prepare", "RetryPolicy", "WriteSession", "run_write"]
 
 DATA_ATTEMPTS = 8
 """How often a write is prepared before its conflict is reported. The later attempts hold the window, so it never is,
@@ -55,8 +57,6 @@ LAYOUT_ATTEMPTS = 100
 WRITER_LEASE_PREFIX = "writer-"
 """Leases under this prefix say that somebody alive may be about to publish files that nothing refers to yet."""
 
-Staged = TypeVar("Staged", StagedWrite, StagedCompaction)
-
 _logger = logging.getLogger("omnigraph.ledger")
 
 declare("write.leased", "The writer's lease is held; nothing is read or staged")
@@ -68,109 +68,6 @@ class RetryPolicy(Enum):
 
     PREPARE_AGAIN = "prepare again"
     SURFACE = "surface the conflict"
-
-
-class WriteSession:
-    """What one attempt at a write has made so far, so that a failure leaves nothing behind.
-
-    Safe to share between threads. `prepare` gets one: it forks through `line`, hands every staged write to `keep`, and
-    builds its intent with `intent`.
-    """
-
-    def __init__(self, store: GraphParts, branch: BranchRef, actor_id: str | None) -> None:
-        self.store = store
-        self.branch = branch
-        self.actor_id = actor_id
-        self.operation_id = str(ULID())
-        self.graph_commit_id = str(ULID())
-        self._lock = threading.Lock()
-        self._lines: dict[str, TableVersion] = {}
-        self._forks: list[TableVersion] = []
-        self._staged: list[StagedWrite | StagedCompaction] = []
-
-    def line(self, pin: TablePin) -> TableVersion:
-        """Where to stage a write to this table: the branch's own line, or a fork made now. The same on each call."""
-        with self._lock:
-            if pin.table_key not in self._lines:
-                line = prepare_line(self.store, self.branch, pin)
-                self._lines[pin.table_key] = line
-                if line.branch != pin.lance_branch:
-                    self._forks.append(line)
-            return self._lines[pin.table_key]
-
-    def fork(self, pin: TablePin) -> TableVersion:
-        """A line that starts at this version, whoever owns it."""
-        fork = self.store.tables.create_fork(TableVersion(pin.location, pin.lance_branch, pin.version), f"f-{ULID()}")
-        with self._lock:
-            self._forks.append(fork)
-        return fork
-
-    def keep(self, staged: Staged, *, carried: bool = False) -> Staged:
-        """Note staged work, so that its files go if the write fails; not those of work that its maker carried over
-        from one attempt to the next, and removes itself."""
-        if carried:
-            return staged
-        self._staged.append(staged)
-        if isinstance(staged, StagedWrite):
-            # Here, and not in the commit window, which must stay short.
-            self.store.tables.files.note(staged.new_files)
-        return staged
-
-    def table_write(self, pin: TablePin, staged: StagedWrite, *, carried: bool = False) -> TableWrite:
-        """A staged change of one published table, with the row count it leads to."""
-        self.keep(staged, carried=carried)
-        return TableWrite(
-            table_key=pin.table_key,
-            type_id=pin.type_id,
-            location=pin.location,
-            pin=pin,
-            line=staged.base,
-            row_count=pin.row_count + staged.rows_added - staged.rows_deleted,
-            commits=(staged,),
-        )
-
-    def intent(
-        self,
-        kind: WriterKind,
-        base: Snapshot,
-        writes: Sequence[TableWrite],
-        *,
-        reads: Sequence[str] | frozenset[str] = (),
-        changes_data: bool = True,
-        merged_parent_commit_id: str | None = None,
-    ) -> WriteIntent:
-        """The intent of this attempt; use `dataclasses.replace` for what only few writers need."""
-        return WriteIntent(
-            operation_id=self.operation_id,
-            kind=kind,
-            branch=self.branch,
-            base=base,
-            actor_id=self.actor_id,
-            graph_commit_id=self.graph_commit_id,
-            writes=tuple(writes),
-            reads=frozenset(reads),
-            changes_data=changes_data,
-            merged_parent_commit_id=merged_parent_commit_id,
-        )
-
-    def abandon(self, *, keep: WriteIntent | None = None) -> None:
-        """Remove files and forks that will not be published: all, or those that `keep` does not name. Best effort."""
-        kept = {write.line for write in keep.writes} if keep else set()
-        for pin in (*keep.repinned, *keep.registered) if keep else ():
-            kept.add(TableVersion(pin.location, pin.lance_branch, pin.version))
-        kept_staged = {id(staged) for write in keep.writes for staged in write.commits} if keep else set()
-        for staged in self._staged:
-            if id(staged) not in kept_staged and staged.base not in self._forks:
-                self._best_effort(partial(self.store.tables.abandon, staged))
-        for fork in self._forks:
-            if fork not in kept and fork.branch is not None:
-                self._best_effort(partial(self.store.tables.delete_fork, fork.location, fork.branch))
-
-    def _best_effort(self, work: Callable[[], object]) -> None:
-        try:
-            work()
-        except (OmniGraphError, OSError) as error:
-            _logger.info("leftovers of the write %s stay for cleanup: %s", self.operation_id, error)
 
 
 Prepare = Callable[[Snapshot, WriteSession], WriteIntent | None]
@@ -212,6 +109,7 @@ def run_write(
     holds_schema_lock: bool = False,
     footprint: Footprint | None = None,
     has_turn: bool = False,
+    ahead: bool = False,
 ) -> GraphCommit | None:
     """Run one write on a branch. None when `prepare` found nothing to do (it returns None).
 
@@ -219,6 +117,7 @@ def run_write(
     write fail with `PreconditionFailed` when data changed on the branch since that commit. `operation` names the write
     in messages. `holds_schema_lock` is for the schema apply itself. With a `footprint` the write waits for its turn
     before it is prepared; without, only before it is prepared again. `has_turn`: the caller has waited already.
+    `ahead`: it may be prepared once more than needed, while another process has the window, to have its files ready.
     """
     store.refuse_if_read_only(operation)
     with ExitStack() as held:
@@ -229,6 +128,7 @@ def run_write(
             store, branch_name, operation, held, in_schema=holds_schema_lock, with_state=not contended
         )
         failpoint("write.leased")
+        written = held.enter_context(_files_of_one_write(store))
         touched = _Touched(prepare)
         patience = _Patience(DATA_ATTEMPTS, LAYOUT_ATTEMPTS)
         # Who queues here is as patient with writers of other processes as with those of its own.
@@ -243,22 +143,117 @@ def run_write(
                 with ExitStack() as window_held:
                     branch, state = start if start is not None else (store.branch(branch_name, operation), None)
                     start = None
-                    window = None
-                    if patience.lost >= HOLD_AFTER:
-                        more = partial(store.queue.more_wait, branch_name)
-                        both = partial(give_back_both, store, lease)
-                        window = window_held.enter_context(
-                            store.windows.enter(branch, None, wait=wait, more_wait=more, give_back=both)
-                        )
-                        state = None
-                    return _attempt(store, branch, state, touched, actor, if_commit, lease, window, wait)
+                    hold = patience.lost >= HOLD_AFTER
+                    place = _PlaceInLine(store, branch, lease, window_held, wait, contended=hold)
+                    if hold and ahead and store.windows.must_wait(branch):
+                        _prepare_ahead(store, branch, touched, actor, written)
+                    enter = place.enter if hold or footprint is not None else None
+                    window = place.enter() if hold else None
+                    attempted = partial(_attempt, store, branch, touched, actor, if_commit, lease, wait, written)
+                    try:
+                        commit = attempted(None if hold else state, window, enter)
+                    except TableMoved as moved:
+                        if hold or place.window is None:
+                            raise
+                        # It has waited for its turn, and has it: nobody comes between while it is prepared again.
+                        _prepare_again_or_raise(store, moved, surface, patience)
+                        store.queue.note_lost(branch_name)
+                        commit = attempted(None, place.window, None)
+                store.queue.note_done(branch_name)
+                return commit
             except TakenOver as lost:
+                written.forget()
                 return settle(store, lost.sidecar, lost.cause)
             except (Conflict, RecoveryRequired) as failure:
                 _prepare_again_or_raise(store, failure, surface, patience)
                 store.queue.note_lost(branch_name)
             time.sleep(random.uniform(0.0, 0.005) * min(attempt + 1, 8))
     raise AssertionError("unreachable")
+
+
+class _PlaceInLine:
+    """How a write gets the commit window before, or instead of, leaving that to its commit."""
+
+    def __init__(
+        self,
+        store: GraphParts,
+        branch: BranchRef,
+        lease: Lease,
+        held: ExitStack,
+        wait: float | None,
+        *,
+        contended: bool,
+    ) -> None:
+        self.window: Window | None = None
+        self._store = store
+        self._branch = branch
+        self._lease = lease
+        self._held = held
+        self._wait = wait
+        self._contended = contended
+
+    def enter(self) -> Window:
+        """Wait for the window, and hold it until the attempt is over."""
+        queue, name = self._store.queue, self._branch.name
+        stays = self._contended and self._store.root.is_local and queue.comes_back(name)
+        self.window = self._held.enter_context(
+            self._store.windows.enter(
+                self._branch,
+                None,
+                wait=self._wait,
+                more_wait=partial(queue.others, name) if self._contended else lambda: 0,
+                stays=stays,
+                give_back=self._give_back,
+            )
+        )
+        return self.window
+
+    def _give_back(self, window: Lease) -> None:
+        waited_for = self._store.queue.others(self._branch.name) > 0
+        give_back_both(self._store, self._lease, window, waited_for=waited_for)
+
+
+def _prepare_ahead(
+    store: GraphParts, branch: BranchRef, prepare: Prepare, actor: str | None, written: WrittenRows
+) -> None:
+    """Make the files of a write while another process has the window, on the last state that is known.
+
+    The write is prepared again when it has the window, on the state that it finds there. What is wrong with it is told
+    then; mostly it comes to the same rows, and their files are there.
+    """
+    state = store.manifest.last_known(branch)
+    if state is None:
+        return
+    session = WriteSession(store, branch, actor, written, ahead=True)
+    try:
+        prepare(snapshots.of_state(branch, state), session)
+    except Exception as error:
+        _logger.debug("a write was not prepared ahead: %s", error)
+    finally:
+        session.abandon()
+
+
+@contextmanager
+def _files_of_one_write(store: GraphParts) -> Iterator[WrittenRows]:
+    """The files that all attempts at one write share. Those that none of them has committed are removed at the end."""
+    written = WrittenRows()
+    try:
+        yield written
+    except (WriteUnresolved, WriteInDoubt, LeaseLost):
+        # Somebody else will finish or undo it, or did, and needs everything that was staged.
+        raise
+    except BaseException:
+        _remove_unused(store, written)
+        raise
+    _remove_unused(store, written)
+
+
+def _remove_unused(store: GraphParts, written: WrittenRows) -> None:
+    for staged in written.unused():
+        try:
+            store.tables.abandon(staged)
+        except (OmniGraphError, OSError) as error:
+            _logger.info("files of a write to %s stay for cleanup: %s", staged.location, error)
 
 
 @contextmanager
@@ -322,14 +317,17 @@ def _line_if_there(store: GraphParts, line: str | None) -> ManifestState | None:
 def _attempt(
     store: GraphParts,
     branch: BranchRef,
-    state: ManifestState | None,
     prepare: Prepare,
     actor: str | None,
     if_commit: str | None,
     lease: Lease,
-    window: Window | None,
     wait: float | None,
+    written: WrittenRows,
+    state: ManifestState | None,
+    window: Window | None,
+    enter: Callable[[], Window] | None,
 ) -> GraphCommit | None:
+    """Prepare a write and commit it, in the window that is held, in the one that `enter` gets, or else in its own."""
     state = state if state is not None else store.manifest.read(branch)
     if if_commit is not None:
         check_if_commit(store, branch, state, if_commit)
@@ -339,14 +337,17 @@ def _attempt(
         store.queue.note_company(branch.name)
         if window is not None:
             store.queue.note_lost(branch.name)
-    session = WriteSession(store, branch, actor)
+    session = WriteSession(store, branch, actor, written)
     intent: WriteIntent | None = None
     commit: GraphCommit | None = None
     try:
         intent = prepare(snapshots.of_state(branch, state), session)
         failpoint("write.prepared")
         if intent is not None:
-            commit = commit_write(store, replace(intent, if_commit=if_commit), lease=lease, window=window, wait=wait)
+            intent = replace(intent, if_commit=if_commit)
+            if window is None and enter is not None:
+                window = enter()
+            commit = commit_write(store, intent, lease=lease, window=window, wait=wait)
     except (WriteUnresolved, WriteInDoubt, LeaseLost, TakenOver):
         # Somebody else will finish or undo it, or did, and needs everything that was staged.
         raise
@@ -354,6 +355,8 @@ def _attempt(
         session.abandon()
         raise
     session.abandon(keep=intent if commit is not None else None)
+    if intent is not None and commit is not None:
+        written.committed(staged for write in intent.writes for staged in write.commits)
     if intent is not None and commit is not None:
         for committed in store.after_commit:
             committed(intent)

@@ -2,14 +2,18 @@
 
 Processes get the lease in turn. One that has many writers and gave it back after each write would have them wait for as
 many rounds of all processes: sixteen threads beside four other processes for eighty writes each. So while more of its
-writers wait, the one that is done passes the lease on, a bounded number of times. What nobody takes is given back soon.
+writers wait, the one that is done passes the lease on, once for each of them: a process has as many writes in its turn
+as it has writers, and no more. What nobody takes is given back soon.
+
+A program that writes again and again has nobody waiting. The first write of its turn has to read what others published
+since the last one; the second one has not. So the lease stays for one more write, if that comes at once.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from omnigraph.errors import LeaseLost, StorageError
 from omnigraph.storage.leases.leases import Lease
@@ -20,29 +24,51 @@ MOST_PASSED_ON = 15
 UNTAKEN_SECONDS = 1.0
 """After so long a lease that nobody took is given back. The next writer mostly takes it within milliseconds."""
 
+IN_LINE_SECONDS = 0.1
+"""The same, where who is next does nothing but wait for it: it may have given up in the same instant."""
+
+
+MOST_STAYED = 1
+"""So often a lease stays where nobody waits for it: with two writes in each turn, none waits for longer than two fair
+shares."""
+
+STAYING_SECONDS = 0.004
+"""After so long a lease that stayed is given back. The next write of a program that makes many is there in one."""
+
 
 @dataclass(frozen=True, slots=True)
 class PassedOn:
-    """A lease and how often it was passed on."""
+    """A lease, how often it was passed on, and how often it may be before other processes have their turn."""
 
     lease: Lease
     times: int = 0
+    most: int = 0
+
+    def with_waiting(self, writers: int) -> PassedOn:
+        """The lease in the hands of somebody who sees so many other writers of the process wait."""
+        return replace(self, most=max(self.most, min(writers, MOST_PASSED_ON)))
 
     @property
     def may_be_again(self) -> bool:
-        """Whether other processes have not waited for long enough yet."""
-        return self.times < MOST_PASSED_ON
+        """Whether a writer that waited in this turn has not had it yet."""
+        return self.times < self.most
+
+    @property
+    def may_stay(self) -> bool:
+        """Whether it may be kept for one more write though nobody waits for it here."""
+        return self.times < MOST_STAYED
 
 
 _waiting: dict[tuple[str, str], tuple[PassedOn, threading.Timer]] = {}
 _guard = threading.Lock()
 
 
-def pass_on(graph: str, held: PassedOn) -> None:
-    """Leave a lease to the next writer of this process. Only one per name is ever held, so none is there yet."""
+def pass_on(graph: str, held: PassedOn, seconds: float) -> None:
+    """Leave a lease to the next writer of this process, for so long. Only one per name is ever held, so none is there
+    yet."""
     key = (graph, held.lease.name)
-    passed = PassedOn(held.lease, held.times + 1)
-    timer = threading.Timer(UNTAKEN_SECONDS, _give_back, (key, passed))
+    passed = replace(held, times=held.times + 1)
+    timer = threading.Timer(seconds, _give_back, (key, passed))
     timer.daemon = True
     with _guard:
         _waiting[key] = passed, timer
@@ -69,11 +95,25 @@ def take(graph: str, name: str) -> PassedOn | None:
     return passed
 
 
+def is_left(graph: str, name: str) -> bool:
+    """Whether a lease was left to the next writer of this process."""
+    return (graph, name) in _waiting
+
+
+def give_all_back(graph: str) -> None:
+    """Give back what was left of a graph: one of its handles is closed. Who would have taken it asks for it."""
+    with _guard:
+        left = [(key, passed) for key, (passed, _) in _waiting.items() if key[0] == graph]
+    for key, passed in left:
+        _give_back(key, passed)
+
+
 def _give_back(key: tuple[str, str], passed: PassedOn) -> None:
     with _guard:
         if key not in _waiting or _waiting[key][0] is not passed:
             return
-        del _waiting[key]
+        _, timer = _waiting.pop(key)
+    timer.cancel()
     passed.lease.release()
 
 

@@ -52,6 +52,11 @@ processes conclude from merges and schemas, they conclude from the log. An optim
 first, with writers waiting for it."""
 
 
+FRESH_SECONDS = 0.25
+"""For so long what an object store answered, that the lease is taken and the sidecar put, need not be asked for again.
+Nobody takes over from a writer whose lease has seconds to go."""
+
+
 class WriteUnresolved(RecoveryRequired):
     """A write failed after Phase A and its writer could not resolve it: its sidecar stays for the next open.
 
@@ -95,20 +100,27 @@ def commit_write(
     schema = intent.schema_digest is not None
     try:
         give_back = partial(give_back_both, store, lease)
+        more_wait = partial(store.queue.others_in_company, intent.branch.name)
         with store.windows.enter(
-            intent.branch, intent.guarded_keys, schema=schema, wait=wait, give_back=give_back
+            intent.branch, intent.guarded_keys, schema=schema, wait=wait, more_wait=more_wait, give_back=give_back
         ) as entered:
             return _commit_in(store, entered, intent, lease.name if lease else None)
     except TakenOver as lost:
         return settle(store, lost.sidecar, lost.cause)
 
 
-def give_back_both(store: GraphParts, writer: Lease | None, branch: Lease) -> None:
-    """Give the window's lease back and, on an object store, the writer's lease at the same time: its work is done."""
+def give_back_both(store: GraphParts, writer: Lease | None, branch: Lease, *, waited_for: bool = True) -> None:
+    """Give the window's lease back and, on an object store, the writer's lease at the same time: its work is done.
+
+    Unless somebody of this process waits for the window (`waited_for`), nobody need wait until the store has answered.
+    """
     if writer is None or store.root.is_local:
         branch.release()
-    else:
+    elif waited_for:
         store.at_once(branch.release, writer.release)
+    else:
+        branch.release_later(store.later)
+        writer.release_later(store.later)
 
 
 def _commit_in(store: GraphParts, window: Window, intent: WriteIntent, lease: str | None) -> GraphCommit | None:
@@ -148,10 +160,11 @@ def _without_moved(store: GraphParts, intent: WriteIntent, left_out: Callable[[s
 def _commit_phases(
     store: GraphParts, window: Window, intent: WriteIntent, current: ManifestState, lease: str | None
 ) -> GraphCommit | None:
+    fresh = _Fresh(window)
     stored = _put_sidecar(store, intent, current, lease)
     try:
         failpoint("write.sidecar_put")
-        reached = _commit_tables(store, window, intent, stored)
+        reached = _commit_tables(store, window, intent, stored, fresh)
         failpoint("write.tables_committed")
         if not reached and not _publishes_more(intent):
             _delete_sidecar(store, intent.operation_id)
@@ -164,6 +177,25 @@ def _commit_phases(
         return _resolve_own(store, window, stored, failure)
     _delete_sidecar(store, intent.operation_id)
     return commit
+
+
+class _Fresh:
+    """Whether the sidecar was put, and the lease seen, so lately that a look at them would tell nothing new.
+
+    Only before the first commit: between two of them there is more time, and more to lose.
+    """
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        self._steady, self._wall = time.monotonic(), time.time()
+        self._first = True
+
+    def is_known(self) -> bool:
+        """Asked once before each commit."""
+        first, self._first = self._first, False
+        steady, wall = time.monotonic() - self._steady, time.time() - self._wall
+        just_now = steady < FRESH_SECONDS and abs(wall) < FRESH_SECONDS
+        return first and just_now and self._window.lease.seen_within(FRESH_SECONDS)
 
 
 def _put_sidecar(store: GraphParts, intent: WriteIntent, current: ManifestState, lease: str | None) -> StoredSidecar:
@@ -179,14 +211,14 @@ def _put_sidecar(store: GraphParts, intent: WriteIntent, current: ManifestState,
 
 
 def _commit_tables(
-    store: GraphParts, window: Window, intent: WriteIntent, stored: StoredSidecar
+    store: GraphParts, window: Window, intent: WriteIntent, stored: StoredSidecar, fresh: _Fresh
 ) -> dict[str, TablePin]:
     """Phase B: the new pins of the tables that moved."""
     reached: dict[str, TablePin] = {}
     for write in sorted(intent.writes, key=lambda write: write.table_key):
         if not write.moves:
             continue
-        commits = _Commits(store, window, write, stored)
+        commits = _Commits(store, window, write, stored, fresh)
         for staged in write.commits:
             commits.commit(staged)
         if write.apply is not None:
@@ -200,7 +232,9 @@ def _commit_tables(
 class _Commits:
     """The commits of one table in Phase B; see `TableCommits`."""
 
-    def __init__(self, store: GraphParts, window: Window, write: TableWrite, stored: StoredSidecar) -> None:
+    def __init__(
+        self, store: GraphParts, window: Window, write: TableWrite, stored: StoredSidecar, fresh: _Fresh
+    ) -> None:
         window.covers(write.table_key)
         self.line = write.line
         self.operation_id = stored.sidecar.operation_id
@@ -208,6 +242,7 @@ class _Commits:
         self._window = window
         self._write = write
         self._stored = stored
+        self._fresh = fresh
 
     def commit(self, staged: StagedWrite) -> TableVersion:
         if staged.base != self.line:
@@ -237,7 +272,8 @@ class _Commits:
         return reached
 
     def _check(self) -> None:
-        check_still_ours(self._store, self._window, self._stored)
+        if not self._fresh.is_known():
+            check_still_ours(self._store, self._window, self._stored)
 
 
 def check_still_ours(store: GraphParts, window: Window, stored: StoredSidecar) -> None:

@@ -46,6 +46,10 @@ CONTENDED_WRITES = 32
 without again. More than a process makes before the others have their turn (`passed_on`)."""
 
 
+QUICKLY_SECONDS = 0.002
+"""A write that comes so soon after the end of the one before is one of many that a program makes one after another."""
+
+
 class _State(Enum):
     WAITING = "waiting"
     RUNNING = "running"
@@ -151,6 +155,16 @@ class WriteQueue:
         self._graph = graph
         self._contended: dict[str, int] = {}
         self._company: dict[str, int] = {}
+        self._done: dict[str, float] = {}
+        self._quickly: dict[str, bool] = {}
+
+    def note_done(self, branch: str) -> None:
+        """A write of a branch is over."""
+        self._done[branch] = time.monotonic()
+
+    def comes_back(self, branch: str) -> bool:
+        """Whether a write came right after the one before, so that the next one is likely to do so too."""
+        return self._quickly.get(branch, False)
 
     def note_lost(self, branch: str) -> None:
         """A writer of another process came first: the next writes had better not leave it the chance."""
@@ -184,6 +198,7 @@ class WriteQueue:
     @contextmanager
     def turn_or_ride(self, branch: str, footprint: Footprint, rider: object | None) -> Iterator[Turn | None]:
         """Like `turn`, for a write that may be taken along by another one: None when it was, and is done."""
+        self._quickly[branch] = time.monotonic() - self._done.get(branch, 0.0) < QUICKLY_SECONDS
         with _line_of(self._graph, branch) as line:
             place = _Place(footprint, rider)
             with line.lock:
@@ -199,15 +214,25 @@ class WriteQueue:
             finally:
                 turn._end()
 
-    def more_wait(self, branch: str) -> bool:
-        """Whether more writes of a branch than the one that asks wait or run in this process."""
-        return self.waiting(branch) > 1
-
     def waiting(self, branch: str) -> int:
         """How many writes of a branch wait or run in this process."""
         with _registry:
             found = _lines.get((self._graph, branch))
         return len(found[0].places) if found else 0
+
+    def others(self, branch: str) -> int:
+        """How many writes of a branch wait or run in other threads of this process than the one that asks."""
+        with _registry:
+            found = _lines.get((self._graph, branch))
+        if found is None:
+            return 0
+        here = threading.get_ident()
+        with found[0].lock:
+            return sum(place.thread != here and place.state is not _State.CARRIED for place in found[0].places)
+
+    def others_in_company(self, branch: str) -> int:
+        """The same where writers of other processes are at work on the branch too, as far as is known; otherwise 0."""
+        return self.others(branch) if self._contended.get(branch, 0) else 0
 
 
 @contextmanager

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from omnigraph.config import settings
-from omnigraph.errors import Busy, InternalError
+from omnigraph.errors import Busy, InternalError, TableMoved
 from omnigraph.failpoints import declare, failpoint
-from omnigraph.ledger.commit.passed_on import PassedOn, pass_on, take
+from omnigraph.ledger.commit import passed_on
+from omnigraph.ledger.commit.passed_on import PassedOn, give_all_back, is_left, pass_on, take
 from omnigraph.ledger.values import BranchRef
 from omnigraph.storage.leases.leases import Lease, Leases
 
@@ -64,14 +66,16 @@ class CommitWindows:
         *,
         schema: bool = False,
         wait: float | None = None,
-        more_wait: Callable[[], bool] = lambda: False,
+        more_wait: Callable[[], int] = lambda: 0,
+        stays: bool = False,
         give_back: Callable[[Lease], object] = Lease.release,
     ) -> Iterator[Window]:
         """Hold the window over `table_keys` of `branch`; `Busy` when others hold it for longer than `wait` seconds.
 
         None stands for every table. Without `wait` it is as long as the settings say. The lease is passed on to the
-        next writer of this process if `more_wait` says at the end that there is one. Otherwise `give_back` releases
-        it, if the work in the window was done.
+        next writer of this process if there is one: somebody waits here for the window, or `more_wait` knows how many
+        will. With `stays` it is kept for an instant in case there will be one. Otherwise `give_back` releases it, if
+        the work in the window was done.
         """
         keys = frozenset(table_keys) if table_keys is not None else None
         deadline = time.monotonic() + (settings().lease_wait_seconds if wait is None else wait)
@@ -79,23 +83,39 @@ class CommitWindows:
         names += [f"schema/{branch.incarnation}"] if schema else []
         # The lease is one per branch, so its waiters queue up here instead of asking the store again and again.
         names.append(f"lease/{branch.incarnation}")
-        with _held_locks(self._graph, names, deadline, branch):
+        line = (self._graph, branch.incarnation)
+        with _in_line(line), _held_locks(self._graph, names, deadline, branch):
             failpoint("window.before_lease")
             held = take(self._graph, lease_name(branch)) or PassedOn(self._acquired(branch, deadline))
-            passed = done = False
+            done = untouched = False
             try:
                 failpoint("window.entered")
                 yield Window(branch, keys, schema, held.lease)
                 failpoint("window.leaving")
                 done = True
-                passed = held.may_be_again and more_wait()
+            except TableMoved:
+                # Nothing was done: who waits need not ask for the lease again.
+                untouched = True
+                raise
             finally:
-                if passed:
-                    pass_on(self._graph, held)
+                wanted, in_line = (more_wait(), _others_in(line)) if done or untouched else (0, 0)
+                held = held.with_waiting(max(wanted, in_line))
+                left_for = _left_for(held, wanted, in_line, stays and done)
+                if left_for is not None:
+                    pass_on(self._graph, held, left_for)
                 elif done:
                     give_back(held.lease)
                 else:
                     held.lease.release()
+
+    def must_wait(self, branch: BranchRef) -> bool:
+        """Whether somebody else has the window of a branch, or is next for it, as far as a look costs nothing."""
+        name = lease_name(branch)
+        return not is_left(self._graph, name) and self._leases.must_wait(name)
+
+    def close(self) -> None:
+        """Give back leases that were left to the next writer."""
+        give_all_back(self._graph)
 
     def _acquired(self, branch: BranchRef, deadline: float) -> Lease:
         remaining = max(0.0, deadline - time.monotonic())
@@ -106,6 +126,15 @@ class CommitWindows:
 def lease_name(branch: BranchRef) -> str:
     """The lease that guards a branch's window across processes."""
     return f"branch-{branch.incarnation}"
+
+
+def _left_for(held: PassedOn, wanted: int, in_line: int, stays: bool) -> float | None:
+    """For how long a lease is left to the next writer of this process; None when it is not."""
+    if held.may_be_again and wanted:
+        return passed_on.UNTAKEN_SECONDS
+    if held.may_be_again and in_line:
+        return passed_on.IN_LINE_SECONDS
+    return passed_on.STAYING_SECONDS if stays and held.may_stay else None
 
 
 class _Counted:
@@ -119,7 +148,29 @@ class _Counted:
 
 
 _locks: dict[tuple[str, str], _Counted] = {}
+_lines: Counter[tuple[str, str]] = Counter()
+"""By graph and branch incarnation, how many of this process hold the window or wait for it."""
+
 _registry = threading.Lock()
+
+
+@contextmanager
+def _in_line(line: tuple[str, str]) -> Iterator[None]:
+    with _registry:
+        _lines[line] += 1
+    try:
+        yield
+    finally:
+        with _registry:
+            _lines[line] -= 1
+            if not _lines[line]:
+                del _lines[line]
+
+
+def _others_in(line: tuple[str, str]) -> int:
+    """How many wait for a window that is held."""
+    with _registry:
+        return _lines[line] - 1
 
 
 @contextmanager

@@ -45,8 +45,9 @@ from omnigraph.ledger.values import GraphCommit
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.objects.object_errors import is_passing
 from omnigraph.storage.reading.filters import is_in
+from omnigraph.storage.staging.written_rows import WrittenRows
 from omnigraph.storage.tables import TableStore
-from omnigraph.storage.values import TableVersion
+from omnigraph.storage.values import StagedWrite, TableVersion
 
 KEPT_LOG_VERSIONS = 8
 """Versions of the log that a prune leaves, for those who are reading one right now."""
@@ -57,6 +58,9 @@ LARGEST_TAIL_BYTES = 256 << 10
 _PINS_CACHE = 256
 _RECENT_PINS = 1024
 _logger = logging.getLogger("omnigraph.ledger")
+
+NOT_AHEAD = 32
+"""After others have appended, so many files are not written ahead: they are likely to append again."""
 
 declare("log.append.before", "A publish has landed and its commit is not in the commit log yet")
 declare("log.append.after", "The commit is in the commit log; old versions of the log are not pruned yet")
@@ -111,6 +115,8 @@ class CommitLog:
             self._loaded_rows = 0
             self._last_id: str | None = None
             self._tail: _Tail | None = None
+            self._ahead: WrittenRows | None = None
+            self._not_ahead = 0
 
     def check(self, *, deep: bool = False) -> None:
         """`LogDamaged` when the log, or unless `deep` its tail, cannot be read."""
@@ -140,6 +146,30 @@ class CommitLog:
         failpoint("log.append.after")
         if landed is not None and landed.version % max(1, settings().commit_log_prune_every) == 0:
             self.prune(landed)
+
+    def write_ahead(self, entry: LogEntry) -> None:
+        """Write the file with which a commit will be appended, while it is being published.
+
+        The file is good if nobody appends anything before: the tail is rewritten. Where somebody did, the next few are
+        not tried.
+        """
+        if not self._appending.acquire(blocking=False):
+            return
+        try:
+            tail = self._tail
+            if tail is None or entry.commit.parent_commit_id not in tail.depths:
+                return
+            if self._not_ahead:
+                self._not_ahead -= 1
+                return
+            written = WrittenRows()
+            grown, _ = self._grown(tail, [entry])
+            written.keep(self._stage(tail, grown, written))
+            self._ahead = written
+        except (Conflict, StorageError) as error:
+            _logger.info("the file of a commit's row in the log was not written ahead: %s", error)
+        finally:
+            self._appending.release()
 
     def knows(self, commit_ids: Sequence[str]) -> set[str]:
         """Which of these are in the log. Looks into what is loaded, then the tail, and into the rest only at need."""
@@ -328,6 +358,24 @@ class CommitLog:
         return missing
 
     def _append_once(self, tail: _Tail, entries: Sequence[LogEntry]) -> TableVersion:
+        grown, depths = self._grown(tail, entries)
+        # Used once: what a conflict has abandoned must not be found again.
+        ahead, self._ahead = self._ahead, None
+        staged = self._stage(tail, grown, ahead)
+        for unused in ahead.unused() if ahead is not None else ():
+            if unused.new_files != staged.new_files:
+                self._not_ahead = NOT_AHEAD
+                self._tables.abandon(unused)
+        try:
+            landed = self._tables.commit_staged(staged, entries[-1].commit.graph_commit_id, looked=True)
+        except Conflict:
+            self._tables.abandon(staged)
+            raise
+        self._tail = self._tail_at(landed, grown.combine_chunks(), depths)
+        return landed
+
+    def _grown(self, tail: _Tail, entries: Sequence[LogEntry]) -> tuple[pa.Table, dict[str, int | None]]:
+        """The rows of the tail with those of more commits, and how deep the pins of each are."""
         depths = dict(tail.depths)
         rows = []
         for entry in entries:
@@ -337,18 +385,12 @@ class CommitLog:
             depths[entry.commit.graph_commit_id] = row["pins_depth"]
             rows.append(row)
         added = pa.Table.from_pylist(rows, schema=SCHEMA)
-        grown = pa.concat_tables([tail.rows, added]) if tail.fragment is not None else added
+        return (pa.concat_tables([tail.rows, added]) if tail.fragment is not None else added), depths
+
+    def _stage(self, tail: _Tail, grown: pa.Table, written: WrittenRows | None) -> StagedWrite:
         if tail.fragment is None:
-            staged = self._tables.stage_append(tail.head, grown)
-        else:
-            staged = self._tables.stage_replace_fragments(tail.head, [tail.fragment], grown)
-        try:
-            landed = self._tables.commit_staged(staged, entries[-1].commit.graph_commit_id, looked=True)
-        except Conflict:
-            self._tables.abandon(staged)
-            raise
-        self._tail = self._tail_at(landed, grown.combine_chunks(), depths)
-        return landed
+            return self._tables.stage_append(tail.head, grown, written=written)
+        return self._tables.stage_replace_fragments(tail.head, [tail.fragment], grown, written=written)
 
     def _with_todays_columns(self, tail: _Tail) -> _Tail:
         """The tail of a log that has all columns: those that a log from before does not have are added."""

@@ -106,6 +106,11 @@ class Manifest:
                 return newest
         return self.remember(self._load(table))
 
+    def last_known(self, branch: BranchRef) -> ManifestState | None:
+        """The newest state of a branch that was ever seen here, without a look at it."""
+        with self._lock:
+            return self._last.get(branch.manifest_branch)
+
     def kept(self) -> int:
         """How many states are held."""
         with self._lock:

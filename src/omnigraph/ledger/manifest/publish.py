@@ -30,7 +30,16 @@ from omnigraph.ledger.history.complete_log import known_history, record, record_
 from omnigraph.ledger.history.dag import first_parents
 from omnigraph.ledger.history.log_rows import LogEntry
 from omnigraph.ledger.manifest.manifest import ManifestState, state_of
-from omnigraph.ledger.manifest.manifest_rows import KEY_COLUMN, Row, head_row, placed, stream_row, table_row, to_table
+from omnigraph.ledger.manifest.manifest_rows import (
+    KEY_COLUMN,
+    Row,
+    head_row,
+    pins_of,
+    placed,
+    stream_row,
+    table_row,
+    to_table,
+)
 from omnigraph.ledger.manifest.stamp import check_for_publish
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.values import BranchRef, CommitOperation, GraphCommit, StreamBatch, TablePin, WriterKind
@@ -151,9 +160,10 @@ def _publish(
         check_expected(store, branch, current, expected, changes.commit.parent_commit_id)
         changed = _changed_rows(current, changes)
         files = files if files is not None else _added_files(store, branch, current, changes)
+        soon = log_soon and branch.manifest_branch is None and bool(settings().commit_log_delay)
         try:
             looked = current is known
-            published = _publish_once(store, branch, current, changes, changed, files, checks, looked=looked)
+            published = _publish_once(store, branch, current, changes, changed, files, checks, looked=looked, soon=soon)
         except LeaseLost:
             raise
         except Conflict:
@@ -166,7 +176,7 @@ def _publish(
         entry = LogEntry(published.head, published.tables, current.tables, {**files, **own})
         if store.queue.has_company(branch.name):
             store.manifest.tell(current, published, files)
-        if log_soon and branch.manifest_branch is None and settings().commit_log_delay:
+        if soon:
             return published.head, record_soon(store, branch, entry)
         return published.head, record(store, branch, [entry])
     raise RowLevelCasContention(
@@ -267,9 +277,10 @@ def _publish_once(
     checks: Sequence[Callable[[], object]],
     *,
     looked: bool,
+    soon: bool,
 ) -> ManifestState:
     """Publish on a state. `looked`: it was read by the holder of the window, so nobody else moves it meanwhile; who
-    does all the same rewrites the head's row too, and Lance refuses the second of them."""
+    does all the same rewrites the head's row too, and Lance refuses the second of them. `soon`: it is logged later."""
     draft = changes.commit
     commit = GraphCommit(
         graph_commit_id=draft.graph_commit_id,
@@ -295,7 +306,9 @@ def _publish_once(
     staged, *refusals = store.at_once(
         lambda: store.tables.stage_upsert(current.table, rows, key=KEY_COLUMN, there=replaced),
         *(partial(_refusal, check) for check in checks),
+        *_log_ahead(store, current, commit, changed, files, soon=soon),
     )
+    refusals = refusals[: len(checks)]
     try:
         for refusal in refusals:
             if refusal is not None:
@@ -314,6 +327,23 @@ def _publish_once(
         for offset, (key, row) in enumerate(changed.items())
     }
     return store.manifest.remember(state_of(landed, tuple((known | moved).values())))
+
+
+def _log_ahead(
+    store: GraphParts,
+    current: ManifestState,
+    commit: GraphCommit,
+    changed: dict[str, Row],
+    files: dict[str, str],
+    *,
+    soon: bool,
+) -> Sequence[Callable[[], object]]:
+    """The file of a commit's row in the log, where that saves a round trip and all that it says is known already."""
+    if soon or store.root.is_local or store.tables.files.sums:
+        return ()
+    rows = {row[KEY_COLUMN]: row for row in current.rows} | changed
+    entry = LogEntry(commit, pins_of(tuple(rows.values())), current.tables, files)
+    return (partial(store.commits.write_ahead, entry),)
 
 
 def _refusal(check: Callable[[], object]) -> Exception | None:

@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
 
 COPY_LEASE = "copy"
-_ROUNDS = 5
+_ROUNDS = 20
+"""Looks at what is to be copied; one in which a file has gone meanwhile is made again. Five were too few beside quick
+writers on a busy machine."""
 
 declare("copy.marked", "A copy has put its marker at the target; nothing is copied yet")
 declare("copy.file", "One more file is copied")

@@ -16,17 +16,25 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.config import settings
 from omnigraph.diagnostics import did_you_mean
-from omnigraph.errors import NotFound
+from omnigraph.errors import Busy, NotFound
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.branches.schema_lock import refuse_while_schema_is_applied
-from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
+from omnigraph.ledger.commit.attempts import WRITER_LEASE_PREFIX, RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
 from omnigraph.ledger.commit.queue import Footprint
 from omnigraph.ledger.values import MAIN, GraphCommit, Snapshot, TablePin, WriterKind
 from omnigraph.maintain.optimize.bookkeeping import compact_internal
 from omnigraph.maintain.optimize.declared_indexes import DeclaredIndex, declared_indexes
 from omnigraph.maintain.optimize.harmless_drift import DRIFT_NEEDS_REPAIR, settle_drift
-from omnigraph.maintain.optimize.table_layout import TableLayout, needs_work, prepare, prepare_in_window
+from omnigraph.maintain.optimize.table_layout import (
+    TableLayout,
+    commit_indexes_in_window,
+    needs_work,
+    pinned,
+    prepare,
+    prepare_in_window,
+    stage_missing_indexes,
+)
 from omnigraph.maintain.optimize.workers import Workers, local_workers
 from omnigraph.maintain.recovered import refuse_pending_recovery
 from omnigraph.schema.catalog import GraphType
@@ -116,25 +124,83 @@ def compact_table(
     *,
     wanted: Callable[[TablePin], bool],
 ) -> bool:
-    """Compact little of one table, all of it in the commit window; False when a writer came first.
+    """Compact little of one table that is being written to; False when a writer came first.
 
-    `wanted` is asked again when its turn has come: another process may have compacted the table meanwhile.
+    Writers wait for two commits, one after the other: the rows are rewritten, and the segments of indexes built,
+    before. `wanted` is asked again when its turn has come: another process may have compacted the table meanwhile. True
+    also when one is about to: all that write to a table notice a long tail at the same time.
     """
+    incarnation = store.branch(branch).incarnation
+    # As the lease of a writer it also keeps cleanup away from the files that are made outside the window.
+    name = f"{WRITER_LEASE_PREFIX}compacts-{incarnation}-{table_key}"
+    try:
+        lease = store.leases.acquire(name, f"tail compaction on branch `{branch}`", wait=0.0)
+    except Busy:
+        return True
+    with lease:
+        pin = store.snapshot(branch=branch).tables.get(table_key)
+        if pin is None or pin.owner != incarnation or not wanted(pin):
+            return True
+        return _compact_table(store, branch, pin, options, actor, wanted)
+
+
+def _compact_table(
+    store: GraphStore,
+    branch: str,
+    seen: TablePin,
+    options: CompactionOptions,
+    actor: str,
+    wanted: Callable[[TablePin], bool],
+) -> bool:
+    table_key = seen.table_key
     layout = TableLayout(table_key)
     left_out: list[str] = []
+    ahead = store.tables.stage_compaction(pinned(seen), options, spare_first=True)
 
     def prepare_one(base: Snapshot, session: WriteSession) -> WriteIntent | None:
         pin = base.tables.get(table_key)
-        type_ = store.catalog(base.schema_digest).table(table_key)
-        if pin is None or type_ is None or pin.owner != session.branch.incarnation or not wanted(pin):
+        if pin is None or pin.owner != session.branch.incarnation or not wanted(pin):
             return None
-        write = prepare_in_window(store, pin, declared_indexes(type_), layout, options)
+        write = prepare_in_window(store, pin, ahead, layout, options)
         intent = session.intent(WriterKind.OPTIMIZE, base, [write], changes_data=False)
         return replace(intent, on_left_out=left_out.append)
 
     footprint = Footprint(frozenset({table_key}))
-    run_write(store, branch, prepare_one, actor=actor, operation="optimize", footprint=footprint)
+    try:
+        commit = run_write(store, branch, prepare_one, actor=actor, operation="optimize", footprint=footprint)
+    finally:
+        if ahead is not None and layout.staged is not ahead:
+            store.tables.abandon(ahead)
+    if commit is not None:
+        _index_table(store, branch, table_key, actor)
     return not left_out
+
+
+def _index_table(store: GraphStore, branch: str, table_key: str, actor: str) -> None:
+    """Cover what a compaction brought together. If a writer is in the way it is left to the next one."""
+    base = store.snapshot(branch=branch)
+    pin, type_ = base.tables.get(table_key), store.catalog(base.schema_digest).table(table_key)
+    staged = None
+    if pin is not None and type_ is not None:
+        staged = stage_missing_indexes(store, pinned(pin), declared_indexes(type_))
+    if staged is None:
+        return
+    left_out: list[str] = []
+
+    def prepare_one(base: Snapshot, session: WriteSession) -> WriteIntent | None:
+        pin = base.tables.get(table_key)
+        if pin is None or pin.owner != session.branch.incarnation:
+            return None
+        write = commit_indexes_in_window(store, pin, staged)
+        if write is None:
+            return None
+        intent = session.intent(WriterKind.OPTIMIZE, base, [write], changes_data=False)
+        return replace(intent, on_left_out=left_out.append)
+
+    footprint = Footprint(frozenset({table_key}))
+    commit = run_write(store, branch, prepare_one, actor=actor, operation="optimize", footprint=footprint)
+    if commit is None:
+        store.tables.abandon(staged)
 
 
 def _refuse_unknown(store: GraphStore, branch: str, tables: Collection[str]) -> None:

@@ -19,7 +19,7 @@ from omnigraph.maintain.optimize.declared_indexes import DeclaredIndex
 from omnigraph.maintain.optimize.workers import Workers
 from omnigraph.storage.layout.compaction import CompactionOptions, StagedCompaction, staged_compaction
 from omnigraph.storage.layout.indexes import index_name
-from omnigraph.storage.values import TableVersion
+from omnigraph.storage.values import StagedWrite, TableVersion
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -120,21 +120,45 @@ def prepare(
 def prepare_in_window(
     store: GraphStore,
     pin: TablePin,
-    declared: tuple[DeclaredIndex, ...],
+    ahead: StagedCompaction | None,
     report: TableLayout,
     options: CompactionOptions,
 ) -> TableWrite:
-    """For little work on a table that is being written to: all of it is done in the window, so no writer is faster."""
+    """For little work on a table that is being written to: no writer is faster. `ahead` was compacted outside; what no
+    longer fits the table is done again in the window."""
 
     def apply(commits: TableCommits) -> None:
-        staged = store.tables.stage_compaction(commits.line, options)
+        fits = ahead is not None and store.tables.compaction_fits(ahead, commits.line)
+        staged = ahead if fits else store.tables.stage_compaction(commits.line, options)
         if staged is None:
             return
         report.fragments_removed, report.fragments_added = staged.fragments_removed, staged.fragments_added
-        commits.untagged(lambda _: store.tables.commit_compaction(staged))
-        _extend(store, commits, declared, report)
+        report.staged = staged
+        commits.untagged(lambda line: store.tables.commit_compaction(staged, line))
 
     return _write(pin, pinned(pin), apply)
+
+
+def stage_missing_indexes(
+    store: GraphStore, table: TableVersion, declared: tuple[DeclaredIndex, ...]
+) -> StagedWrite | None:
+    """Segments for what no index of a table covers, if that is little."""
+    missing = [index for index in declared if _missing(store, table, index)]
+    if not missing or _uncovered_rows(store, table, missing) > ROWS_INDEXED_IN_THE_WINDOW:
+        return None
+    return store.tables.stage_indexes(table, [(one.column, one.kind, one.settings) for one in missing])
+
+
+def commit_indexes_in_window(store: GraphStore, pin: TablePin, staged: StagedWrite) -> TableWrite | None:
+    """Segments that were built outside, for the table as it is now; None when they do not fit it any more."""
+    again = store.tables.stage_indexes_again(pinned(pin), staged)
+    if again is None:
+        return None
+    return _write(pin, pinned(pin), lambda commits: _commit_indexes(commits, again))
+
+
+def _commit_indexes(commits: TableCommits, staged: StagedWrite) -> None:
+    commits.commit(staged)
 
 
 def _write(pin: TablePin, line: TableVersion, apply: Callable[[TableCommits], None]) -> TableWrite:

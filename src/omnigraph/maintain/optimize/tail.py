@@ -116,14 +116,14 @@ class TailCompaction:
         What this process committed is at hand. To look up the newest version reads what other processes published,
         after each write, and mostly for nothing.
         """
-        return len(self._store.tables.fragments(reached)) > settings().auto_compact_fragments
+        return len(self._store.tables.fragments(reached)) > settings().auto_compact_fragments + 1
 
 
 def compact_tail(store: GraphStore, branch: str, table_key: str) -> None:
     """Compact the small fragments of one table if there are more than the settings allow.
 
-    What is little is rewritten with the window held, which writers hardly notice; else a table that is written to all
-    the time would never be compacted. What is more is prepared outside, like any optimize.
+    What is little is committed whatever writers do meanwhile; else a table that is written to all the time would never
+    be compacted. What is more is left to any optimize, which gives way to them.
     """
     most = settings().auto_compact_fragments
     for _ in range(ATTEMPTS):
@@ -144,7 +144,9 @@ def compact_tail(store: GraphStore, branch: str, table_key: str) -> None:
 
 
 def _rows_of_fragments(store: GraphStore, pin: TablePin) -> list[int]:
-    return [fragment.physical_rows for fragment in store.tables.fragments(table_of(pin))]
+    """The rows of the tail: all fragments but the first, which is spared (see `plan_compaction`)."""
+    found = sorted(store.tables.fragments(table_of(pin)), key=lambda fragment: fragment.id)
+    return [fragment.physical_rows for fragment in found[1:]]
 
 
 def _still_takes(store: GraphStore, most: int, step: int, pin: TablePin) -> bool:

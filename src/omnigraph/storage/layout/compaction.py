@@ -7,6 +7,7 @@ properties, so they carry no operation id; they are known by changing no rows.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -67,9 +68,13 @@ class StagedCompaction:
 
 
 def plan_compaction(
-    handles: Handles, table: TableVersion, options: CompactionOptions | None = None
+    handles: Handles, table: TableVersion, options: CompactionOptions | None = None, *, spare_first: bool = False
 ) -> list[CompactionWork]:
-    """The tasks that would compact this version; none when there is nothing to do."""
+    """The tasks that would compact this version; none when there is nothing to do.
+
+    `spare_first`: all but the table's first fragment. Every commit of rows touches that one (see `committing`), so what
+    spares it can still be committed after others have come between.
+    """
     chosen = options or CompactionOptions()
     settings: dict[str, object] = {
         "target_rows_per_fragment": chosen.target_rows,
@@ -77,6 +82,8 @@ def plan_compaction(
     }
     if chosen.batch_size is not None:
         settings["batch_size"] = chosen.batch_size
+    if spare_first:
+        settings["excluded_fragment_ids"] = [min(handles.at(table).fragment_ids(), default=0)]
     with lance_errors("planning the compaction of", table):
         plan = Compaction.plan(handles.at(table), settings)
         tasks = [task.json() for task in plan.tasks]
@@ -105,19 +112,35 @@ def staged_compaction(table: TableVersion, results: Sequence[str]) -> StagedComp
 
 
 def stage_compaction(
-    handles: Handles, table: TableVersion, options: CompactionOptions | None = None
+    handles: Handles, table: TableVersion, options: CompactionOptions | None = None, *, spare_first: bool = False
 ) -> StagedCompaction | None:
     """Plan and run every task here; None when there is nothing to do."""
-    work = plan_compaction(handles, table, options)
+    work = plan_compaction(handles, table, options, spare_first=spare_first)
     return staged_compaction(table, [run_compaction_task(task) for task in work]) if work else None
 
 
-def commit_compaction(handles: Handles, staged: StagedCompaction) -> TableVersion:
+def fits(handles: Handles, staged: StagedCompaction, table: TableVersion) -> bool:
+    """Whether a later version of the line still has every fragment that was rewritten, as it was then."""
+    if (staged.location, staged.branch) != (table.location, table.branch) or staged.base_version > table.version:
+        return False
+    rewritten = {
+        int(fragment["id"]) for result in staged.results for fragment in json.loads(result)["original_fragments"]
+    }
+    with lance_errors("comparing the fragments of", table):
+        before, now = handles.at(staged.base), handles.at(table)
+        return rewritten <= set(now.fragment_ids()) and all(
+            before.get_fragment(number).metadata.to_json() == now.get_fragment(number).metadata.to_json()
+            for number in rewritten
+        )
+
+
+def commit_compaction(handles: Handles, staged: StagedCompaction, onto: TableVersion | None = None) -> TableVersion:
     """Make the rewritten fragments the table's newest version: two versions on, or `Conflict`.
 
-    When it loses a race, Lance may have moved HEAD by the reservation already, which changes no rows.
+    `onto` is a later version that `fits`. When it loses a race, Lance may have moved HEAD by the reservation already,
+    which changes no rows.
     """
-    base = staged.base
+    base = onto if onto is not None else staged.base
     refuse_if_moved(handles, base)
     failpoint("storage.compaction.before")
     handles.called("commit", base.location)

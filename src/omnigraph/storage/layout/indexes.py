@@ -229,6 +229,31 @@ def stage_indexes(
     return staged(table, LanceOperation.CreateIndex(new, replaced)) if new else None
 
 
+def stage_indexes_again(handles: Handles, table: TableVersion, write: StagedWrite) -> StagedWrite | None:
+    """Segments that `stage_indexes` built, once more on a later version of the line; None when they do not fit it.
+
+    They do while the fragments that they cover have the same files, and no index has changed. Rows that were deleted
+    or updated since are where Lance looks for them after any index was built: in the deletion vectors, and elsewhere.
+    """
+    operation = write.transaction.operation
+    covered = {fragment for index in operation.new_indices for fragment in index.fragment_ids}
+    before, now = handles.at(write.base), handles.at(table)
+    with lance_errors("comparing the indexes of", table):
+        if not covered <= _fragment_ids(now) or _all_segments(before) != _all_segments(now):
+            return None
+        if any(_files(before, number) != _files(now, number) for number in covered):
+            return None
+    return staged(table, operation)
+
+
+def _all_segments(handle: LanceDataset) -> set[tuple[str, str]]:
+    return {(one.name, str(segment.uuid)) for one in handle.describe_indices() for segment in one.segments}
+
+
+def _files(handle: LanceDataset, fragment: int) -> list[str]:
+    return [str(file.path) for file in handle.get_fragment(fragment).metadata.files]
+
+
 def stage_drop_index(handles: Handles, table: TableVersion, name: str) -> StagedWrite | None:
     """Stage the removal of an index by name; None when there is none."""
     with lance_errors("reading the indexes of", table):

@@ -24,6 +24,7 @@ from omnigraph.storage.objects.os_locks import (
     is_free,
     lock_again,
     names_this_file,
+    nobody_waits,
     try_lock,
     unlock,
     unlock_and_remove,
@@ -58,6 +59,10 @@ class HeldLock:
         """A lock ends with its process, so only the removal of its file (of the whole graph, say) can take it away."""
         with storage_errors("looking at the lock", str(self._path)):
             return os.getpid() == self.info.process and names_this_file(self._path, self._descriptor)
+
+    def seen_within(self, seconds: float) -> bool:
+        """To look again costs nothing."""
+        return False
 
     def release(self) -> None:
         """Unlock and remove the file. A forked child holds nothing and releases nothing."""
@@ -122,6 +127,12 @@ class LockLeases:
     def holder(self, name: str) -> LeaseInfo | None:
         """Who has the file locked."""
         return self._holder_of(self._path(name), name)
+
+    def must_wait(self, name: str) -> bool:
+        """Whether somebody has the file locked, or is in line for it."""
+        path = self._path(name)
+        with storage_errors("looking at the lock", str(path)):
+            return not is_free(path) or not nobody_waits(path)
 
     def holders(self, prefix: str) -> list[LeaseInfo]:
         """Everybody whose lease name begins with `prefix`."""

@@ -70,6 +70,13 @@ class HeldObject:
         found = decode_info(data)
         return found is not None and (found.token, found.owner) == (self.info.token, self.info.owner)
 
+    def seen_within(self, seconds: float) -> bool:
+        """By both clocks: the steady one may stand still while the machine is suspended."""
+        with self._lock:
+            steady = time.monotonic() - self._renewed_at
+            wall = time.time() - ((self.info.expires_at or 0.0) - self._times.lease_seconds)
+            return not self._lost and steady < seconds and abs(wall) < seconds
+
     def release(self) -> None:
         """Stop renewing and remove the object, if by our own clock nobody can have taken it over.
 
@@ -157,6 +164,10 @@ class ObjectLeases:
     def holder(self, name: str) -> LeaseInfo | None:
         """Who holds the object, unless it has run out."""
         return self._live(self._path(name))
+
+    def must_wait(self, name: str) -> bool:
+        """Nobody knows without a request."""
+        return False
 
     def holders(self, prefix: str) -> list[LeaseInfo]:
         """Everybody whose lease name begins with `prefix`."""

@@ -11,6 +11,7 @@ clock gives the next one, which is enough, since nobody who released a lease sti
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
 
 from omnigraph.errors import Busy, LeaseLost
@@ -61,6 +62,17 @@ class Lease:
             self._released = True
             self._held.release()
 
+    def release_later(self, later: Callable[[Callable[[], None]], object]) -> None:
+        """Give it back by what `later` does with the work, for who need not wait until it is done."""
+        if not self._released:
+            self._released = True
+            later(self._held.release)
+
+    def seen_within(self, seconds: float) -> bool:
+        """Whether the store has told lately that the lease is held, by this process's clocks: then to ask again tells
+        nothing new. Never on local disk, where to ask costs nothing."""
+        return not self._released and self._held.seen_within(seconds)
+
     def __enter__(self) -> Lease:
         return self
 
@@ -95,6 +107,11 @@ class Leases:
     def is_live(self, name: str) -> LeaseInfo | None:
         """Who holds a lease now, if somebody alive does."""
         return self._keeper.holder(name)
+
+    def must_wait(self, name: str) -> bool:
+        """Whether who wants a lease now has to wait for it. On an object store nobody looks: it takes as long as to
+        try."""
+        return self._keeper.must_wait(name)
 
     def list_live(self, prefix: str = "") -> list[LeaseInfo]:
         """The leases that somebody alive holds and whose names begin with `prefix`, sorted by name."""

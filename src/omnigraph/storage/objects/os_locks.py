@@ -19,6 +19,9 @@ from pathlib import Path
 from omnigraph.storage.objects.lock_waits import lock_within
 
 _open_descriptors: set[int] = set()
+_tickets: dict[int, tuple[Path, int]] = {}
+"""By the descriptor of a lock that was waited for, the ticket of its holder, which is locked for as long as it."""
+
 # Reentrant: what is collected while a file is being opened may close files of its own.
 _guard = threading.RLock()
 
@@ -97,7 +100,8 @@ def fair_lock(path: Path, wait: float) -> int | None:
 
     Waiters look every now and then, and whoever has just released the lock would always be quicker. So each waiter
     locks a ticket of its own and leaves its name at the end of the line; its turn comes when the ticket before it is
-    free, because its owner has got the lock, has given up or is dead. Only the order hangs on tickets.
+    free, because its owner has given the lock back, has given up or is dead. Only the order hangs on tickets. Who holds
+    the lock keeps its ticket too: the next one sleeps until then, where it would look at the lock again and again.
     """
     if wait <= 0:
         return try_lock(path, 0.0)
@@ -108,12 +112,17 @@ def fair_lock(path: Path, wait: float) -> int | None:
     own = try_lock(ticket)
     if own is None:
         return None
+    found: int | None = None
     try:
         before = _queue_up(path, ticket)
         first = before is None or _wait_until_free(before, deadline)
-        return try_lock(path, max(0.0, deadline - time.monotonic())) if first else None
+        found = try_lock(path, max(0.0, deadline - time.monotonic())) if first else None
+        return found
     finally:
-        unlock_and_remove(ticket, own)
+        if found is None:
+            unlock_and_remove(ticket, own)
+        else:
+            _tickets[found] = ticket, own
 
 
 def nobody_waits(path: Path) -> bool:
@@ -207,6 +216,7 @@ def names_this_file(path: Path, descriptor: int) -> bool:
 def unlock(descriptor: int) -> None:
     """Release a lock and leave its file, and the descriptor, for `lock_again` or `close`."""
     fcntl.flock(descriptor, fcntl.LOCK_UN)
+    _give_up_ticket(descriptor)
 
 
 def close(descriptor: int) -> None:
@@ -251,9 +261,24 @@ def _open(path: Path, flags: int = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC) -> int
 
 def _close(descriptor: int) -> None:
     with _guard:
+        ticket = _tickets.pop(descriptor, None)
         if descriptor in _open_descriptors:
             _open_descriptors.discard(descriptor)
             os.close(descriptor)
+    _remove_ticket(ticket)
+
+
+def _give_up_ticket(descriptor: int) -> None:
+    with _guard:
+        ticket = _tickets.pop(descriptor, None)
+    _remove_ticket(ticket)
+
+
+def _remove_ticket(ticket: tuple[Path, int] | None) -> None:
+    if ticket is not None:
+        # Whatever becomes of its file, it is unlocked: that is what the next one waits for.
+        with contextlib.suppress(OSError):
+            unlock_and_remove(*ticket)
 
 
 def _forget_locks_of_parent() -> None:
@@ -263,6 +288,7 @@ def _forget_locks_of_parent() -> None:
         with contextlib.suppress(OSError):
             os.close(descriptor)
     _open_descriptors.clear()
+    _tickets.clear()
 
 
 os.register_at_fork(after_in_child=_forget_locks_of_parent)

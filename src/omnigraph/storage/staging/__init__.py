@@ -10,4 +10,5 @@ __all__ = [
     "staged_files",
     "staging",
     "table_columns",
+    "written_rows",
 ]

@@ -13,27 +13,35 @@ from lance.dataset import LanceOperation
 from omnigraph.errors import BadRequest
 from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.staging.row_streams import Rows
-from omnigraph.storage.staging.staging import staged, write_rows
+from omnigraph.storage.staging.staging import staged, write_once
+from omnigraph.storage.staging.written_rows import WrittenRows
 from omnigraph.storage.values import StagedWrite, TableVersion
 
 
 def stage_replace_fragments(
-    handles: Handles, table: TableVersion, fragment_ids: Sequence[int], rows: Rows
+    handles: Handles,
+    table: TableVersion,
+    fragment_ids: Sequence[int],
+    rows: Rows,
+    *,
+    written: WrittenRows | None = None,
 ) -> StagedWrite:
-    """Stage `rows` in the place of whole fragments; they come last in the order of the table. Row ids are new."""
+    """Stage `rows` in the place of whole fragments; they come last in the order of the table. Row ids are new.
+
+    `written` are the files that the caller has already."""
     handle = handles.at(table)
-    written = write_rows(handle, table, rows)
+    fragments = write_once(handle, table, rows, written)
     counts = {fragment.fragment_id: fragment.metadata.num_rows for fragment in handle.get_fragments()}
     missing = [number for number in fragment_ids if number not in counts]
     if missing:
         raise BadRequest(f"{table} has no fragment {missing[0]}")
     operation = LanceOperation.Update(
-        removed_fragment_ids=list(fragment_ids), new_fragments=written, update_mode="rewrite_rows"
+        removed_fragment_ids=list(fragment_ids), new_fragments=fragments, update_mode="rewrite_rows"
     )
     return staged(
         table,
         operation,
-        rows_added=sum(fragment.physical_rows for fragment in written),
+        rows_added=sum(fragment.physical_rows for fragment in fragments),
         rows_deleted=sum(counts[number] for number in fragment_ids),
     )
 

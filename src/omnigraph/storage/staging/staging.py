@@ -25,18 +25,21 @@ from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.reading.reading import take_ids, unique_ids
 from omnigraph.storage.staging.row_streams import Rows, row_stream
 from omnigraph.storage.staging.staged_files import files_of, vectors_of
+from omnigraph.storage.staging.written_rows import WrittenRows
 from omnigraph.storage.values import StagedWrite, TableVersion
 
 
-def stage_append(handles: Handles, table: TableVersion, rows: Rows) -> StagedWrite:
-    """Stage new rows. The caller has made sure that their ids are new."""
+def stage_append(
+    handles: Handles, table: TableVersion, rows: Rows, *, written: WrittenRows | None = None
+) -> StagedWrite:
+    """Stage new rows. The caller has made sure that their ids are new. `written` are the files that it has already."""
     handle = handles.at(table)
-    written = write_rows(handle, table, rows)
-    handles.fragment_ids.note(handle, written, rows)
+    fragments = write_once(handle, table, rows, written)
+    handles.fragment_ids.note(handle, fragments, rows)
     operation = LanceOperation.Update(
-        new_fragments=written, update_mode="rewrite_rows", fields_for_preserving_frag_bitmap=all_field_ids(handle)
+        new_fragments=fragments, update_mode="rewrite_rows", fields_for_preserving_frag_bitmap=all_field_ids(handle)
     )
-    return staged(table, operation, rows_added=sum(f.physical_rows for f in written))
+    return staged(table, operation, rows_added=sum(f.physical_rows for f in fragments))
 
 
 def stage_again(handles: Handles, table: TableVersion, write: StagedWrite) -> StagedWrite:
@@ -71,11 +74,12 @@ def stage_change(
     *,
     key: str = ID_COLUMN,
     there: pa.Table | None = None,
+    written: WrittenRows | None = None,
 ) -> StagedWrite:
     """Stage upserts and deletes of one table as one transaction. No id may be in both, and none twice.
 
     `there` is for a caller who has just read this version and knows which of the ids exist and where: their key,
-    `_rowid` and `_rowaddr`. Otherwise they are looked up.
+    `_rowid` and `_rowaddr`. Otherwise they are looked up. `written` are the files that the caller has already.
     """
     handle = handles.readable(table)
     upsert_ids = _checked_ids(table, upserts, key)
@@ -96,7 +100,7 @@ def stage_change(
         old_rows = found.filter(pc.is_in(found[key], value_set=upsert_ids.cast(found[key].type)))
         updated = old_rows.num_rows
         ordered, row_ids = _old_rows_first(upserts, upsert_ids, old_rows, key)
-        new_fragments = with_row_ids(write_rows(handle, table, ordered), row_ids)
+        new_fragments = with_row_ids(write_once(handle, table, ordered, written), row_ids)
         handles.fragment_ids.note(handle, new_fragments, ordered)
     operation = LanceOperation.Update(
         removed_fragment_ids=emptied,
@@ -145,6 +149,19 @@ def write_rows(handle: LanceDataset, table: TableVersion, rows: Rows) -> list[Fr
             max_rows_per_file=ROWS_PER_FILE,
         )
     return [fragment for fragment in written if fragment.physical_rows]
+
+
+def write_once(
+    handle: LanceDataset, table: TableVersion, rows: Rows, written: WrittenRows | None
+) -> list[FragmentMetadata]:
+    """Like `write_rows`, unless the caller has files with these rows already."""
+    found = written.find(handle, table, rows) if written is not None else None
+    if found is not None:
+        return found
+    fragments = write_rows(handle, table, rows)
+    if written is not None:
+        written.note(handle, table, rows, fragments)
+    return fragments
 
 
 def delete_addresses(

@@ -80,9 +80,19 @@ def mutate(
         if_commit=if_commit,
         operation="mutate",
         footprint=likely_footprint(store, branch, source, name),
+        # A match may take long, and is worth nothing on another state.
+        ahead=_is_plain(store, branch, source, name),
     )
     query_name, affected = outcome[0]
     return MutationResult(branch, query_name, affected.nodes, affected.edges, commit, actor, affected.inserted)
+
+
+def _is_plain(store: GraphStore, branch: str, source: str, name: str | None) -> bool:
+    """Whether a mutation compiles, by the schema that was last seen, and has no `match`."""
+    try:
+        return compiled_mutation(store, source, name, store.last_schema(branch)).match is None
+    except OmniGraphError:
+        return False
 
 
 def likely_footprint(store: GraphStore, branch: str, source: str, name: str | None) -> Footprint:
