@@ -1,6 +1,6 @@
 """A graph over HTTP on loopback against the same graph in process: reads, many clients, writers, results, loads.
 
-python -m benchmarks.bench_server [--rows N] [PART ...]     parts: reads, results, loads, writers, clients
+python -m benchmarks.bench_server [--rows N] [PART ...]     parts: reads, results, loads, clients, writers, written
 
 The server is a process of its own, and so are the clients where there are many of them.
 """
@@ -25,7 +25,7 @@ import httpx
 
 import omnigraph as og
 from benchmarks.harness import Row, markdown, measure
-from benchmarks.http_clients import UNIQUE
+from benchmarks.http_clients import KEY, STRIDE, UNIQUE
 from omnigraph.client.remote_graph import RemoteGraph
 
 SCHEMA = "node Person { slug: String @key age: I32? note: String? }\n"
@@ -58,7 +58,8 @@ def served(uri: str, workers: int = 1, *more: str) -> Iterator[str]:
         server.wait()
 
 
-PARTS = ("reads", "results", "loads", "writers", "clients")
+PARTS = ("reads", "results", "loads", "clients", "writers", "written")
+"""`written` is `clients` once more: after single writes a look-up goes another way than where all rows are indexed."""
 
 
 def run(rows: int = 1_000_000, parts: Sequence[str] = PARTS) -> list[Row]:
@@ -76,37 +77,40 @@ def run(rows: int = 1_000_000, parts: Sequence[str] = PARTS) -> list[Row]:
             for part in parts:
                 match part:
                     case "reads":
-                        row = _reads(uri, graph)
+                        row = _reads(uri, graph, rows)
                     case "results":
                         row = _results(uri, graph, rows)
                     case "loads":
                         row = _loads(folder, lines, rows)
                     case "writers":
                         row = _writers(uri, graph)
+                    case "clients":
+                        row = _many_clients(uri, rows, 8.0)
                     case _:
-                        row = _many_clients(uri, 8.0)
+                        row = _many_clients(uri, rows, 8.0, ", after single writes")
                 print(markdown([row]), file=sys.stderr, flush=True)
                 found.append(row)
     return found
 
 
-def _reads(uri: str, graph: og.Graph) -> Row:
+def _reads(uri: str, graph: og.Graph, rows: int) -> Row:
     """Twenty at a time on each side in turns: both are warm, and a busy machine is as busy for one as for the other.
 
-    The client is the one of Python's library, which costs little.
+    The client is the one of Python's library, which costs little. Every read asks for another key.
     """
-    body = json.dumps({"query": READ, "params": {"s": "p77"}})
+    keys = (f"p{number * STRIDE % rows}" for number in itertools.count())
     here: list[float] = []
     there: list[float] = []
     with served(uri) as url:
         connection = http.client.HTTPConnection(url.removeprefix("http://"))
 
         def ask() -> object:
+            body = json.dumps({"query": READ, "params": {"s": next(keys)}})
             connection.request("POST", "/query", body, {"Content-Type": "application/json"})
             return json.loads(connection.getresponse().read())["rows"]
 
         for turn in range(16):
-            for times, read in ((here, lambda: graph.query(READ, s="p77").rows()), (there, ask)):
+            for times, read in ((here, lambda: graph.query(READ, s=next(keys)).rows()), (there, ask)):
                 found = [_seconds(read) for _ in range(20)]
                 times += found if turn else []  # the first turn is for getting warm
         connection.close()
@@ -185,25 +189,26 @@ def _writers(uri: str, graph: og.Graph, seconds: float = 6.0) -> Row:
     return Row("32 writers over HTTP, writes/s", ours, other, ours / other, "at least 0.8 of 32 threads", unit="1/s")
 
 
-def _asked(url: str, path: str, clients: int, seconds: float, body: str) -> tuple[float, float]:
+def _asked(url: str, path: str, clients: int, seconds: float, body: str, keys: int = 1) -> tuple[float, float]:
     """Answers per second, and seconds of processor that one costs, the client's part of it too."""
-    words = [sys.executable, "-m", "benchmarks.http_clients", url, path, str(clients), str(seconds), body]
+    words = [sys.executable, "-m", "benchmarks.http_clients", url, path, str(clients), str(seconds), body, str(keys)]
     before = _processor_seconds()
     told = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
     spent = _processor_seconds() - before + told["cpu_seconds"]
     return told["answers"] / seconds, spent / max(told["answers"], 1)
 
 
-def _many_clients(uri: str, seconds: float) -> Row:
+def _many_clients(uri: str, rows: int, seconds: float, state: str = "") -> Row:
     """Answers per second; and what one costs the processor, which says what is left to win with more cores."""
-    body = json.dumps({"query": READ, "params": {"s": "p77"}})
+    body = json.dumps({"query": READ, "params": {"s": f"p{KEY.decode()}"}})
     with served(uri, workers=2) as url:
         for _ in range(3):  # until both workers are there and have met the query
             time.sleep(2)
-            _asked(url, "/query", 32, 2.0, body)
-        one, one_costs = _asked(url, "/query", 1, seconds, body)
-        many, many_cost = _asked(url, "/query", 32, seconds, body)
-    name = f"32 clients reading, requests/s ({many_cost * 1000:.2f} ms of processor each, {one_costs * 1000:.2f} alone)"
+            _asked(url, "/query", 32, 2.0, body, rows)
+        one, one_costs = _asked(url, "/query", 1, seconds, body, rows)
+        many, many_cost = _asked(url, "/query", 32, seconds, body, rows)
+    costs = f"{many_cost * 1000:.2f} ms of processor each, {one_costs * 1000:.2f} alone"
+    name = f"32 clients reading{state}, requests/s ({costs})"
     goal = "at least 3 times one client, with 2 workers"
     return Row(name, many, one, many / max(one, 1e-9), goal, unit="1/s")
 

@@ -1,9 +1,10 @@
-"""Clients that ask a server the same thing over and over, each on its own connection, and count the answers.
+"""Clients that ask a server over and over, each on its own connection, and count the answers.
 
-python -m benchmarks.http_clients URL PATH CLIENTS SECONDS BODY
+python -m benchmarks.http_clients URL PATH CLIENTS SECONDS BODY [KEYS]
 
-`@unique@` in the body is another text in each request. One process for all clients, on bare sockets: what they cost is
-taken from the same cores as what they measure.
+`@unique@` in the body is another text in each request; `@key@` is a number below KEYS, another one in each request
+until all have come. One process for all clients, on bare sockets: what they cost is taken from the same cores as what
+they measure.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 UNIQUE = b"@unique@"
+KEY = b"@key@"
+STRIDE = 7_919
+"""Keys follow each other at this distance, a prime, so that neighbours in the table are not asked for together."""
 
 
-def ask(url: str, path: str, clients: int, seconds: float, body: bytes) -> int:
+def ask(url: str, path: str, clients: int, seconds: float, body: bytes, keys: int = 1) -> int:
     """How many answers there were. Every client has one request under way, always; what is begun is waited for."""
     place = urlsplit(url)
-    requests = _requests(path, body)
+    requests = _requests(path, body, keys)
     waiting = selectors.DefaultSelector()
     got: dict[socket.socket, bytes] = {}
     for _ in range(clients):
@@ -55,11 +59,11 @@ def ask(url: str, path: str, clients: int, seconds: float, body: bytes) -> int:
     return answers
 
 
-def _requests(path: str, body: bytes) -> Iterator[bytes]:
+def _requests(path: str, body: bytes, keys: int) -> Iterator[bytes]:
     """The requests, one after the other."""
     run = f"{time.time_ns()}-".encode()
     for number in itertools.count():
-        sent = body.replace(UNIQUE, run + str(number).encode()) if UNIQUE in body else body
+        sent = body.replace(UNIQUE, run + str(number).encode()).replace(KEY, str(number * STRIDE % keys).encode())
         head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(sent)}\r\n"
         yield head.encode() + b"\r\n" + sent
 
@@ -70,7 +74,7 @@ def _is_whole(response: bytes) -> bool:
 
 
 if __name__ == "__main__":
-    url, path, clients, seconds, body = sys.argv[1:]
-    answers = ask(url, path, int(clients), float(seconds), body.encode())
+    url, path, clients, seconds, body, *rest = sys.argv[1:]
+    answers = ask(url, path, int(clients), float(seconds), body.encode(), *map(int, rest))
     used = resource.getrusage(resource.RUSAGE_SELF)
     print(json.dumps({"answers": answers, "cpu_seconds": used.ru_utime + used.ru_stime}))

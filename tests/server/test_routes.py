@@ -408,10 +408,14 @@ def test_events_go_on_after_a_cursor(server: Running) -> None:
 
 
 def test_a_client_that_goes_cancels_its_query(server: Running) -> None:
+    lines = "".join(f'{{"type": "Company", "data": {{"slug": "c{number}"}}}}\n' for number in range(5000))
+    with server.client() as client:
+        where = {"mode": "append", "branch": "slow", "from": "main"}
+        assert client.post("/load/ndjson", params=where, content=lines).status_code == 200
     slow = "query q() { match { $a: Company $b: Company $c: Company } return { $a.slug, $b.slug, $c.slug } }"
     state = server.app.state
     with pytest.raises(httpx.ReadTimeout), server.client() as client:
-        client.post("/query", json={"query": slow, "branch": "streamed"}, timeout=1)
+        client.post("/query", json={"query": slow, "branch": "slow"}, timeout=1)
     until(lambda: not state.admission._under_way)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.choices import Engine, ExportFormat, Target
 from omnigraph.engines import engine_for_tables
 from omnigraph.errors import BadRequest
+from omnigraph.handle.asked import AskedRead
 from omnigraph.handle.held import Held
 from omnigraph.policy.actions import Action
 from omnigraph.query.compiled import CacheKey
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from omnigraph.read.export import ExportSummary
     from omnigraph.read.result.explain import Explanation
     from omnigraph.read.result.result import Result
+    from omnigraph.read.run import Limits
     from omnigraph.read.state.control import CancelToken
 
 
@@ -51,11 +53,6 @@ class Reads(Held):
         that is not done after `timeout` seconds stops with `QueryTimeout`, one that would hold more than `memory_limit`
         bytes with `ResourceLimit`.
         """
-        from omnigraph.embed.client import provider_for
-        from omnigraph.read.result.result import Result
-        from omnigraph.read.run import run_query
-
-        Result.to_spark_hook = staticmethod(_result_to_spark)
         own = {
             "name": name,
             "branch": branch,
@@ -65,39 +62,52 @@ class Reads(Held):
             "memory_limit": memory_limit,
             "timeout": timeout,
         }
-        given, values = _given("query", source, params, more, own)
+        given, values = given_query("query", source, params, more, own)
         snapshot = self._state("query", at, branch, actor)
-        compiled = self._compile_read(given, name, snapshot)
-        provider = provider if provider is not None else provider_for(self._store.embedding)
-        if engine_for_tables(engine, snapshot, compiled.reads) == "spark":
-            from omnigraph.spark.query.run import run_query as run_on_spark
-            from omnigraph.spark.session.session import spark_session
+        limits: Limits = {"cancel": cancel, "memory_limit": memory_limit, "timeout": timeout, "provider": provider}
+        return self._asked(given, name, values, snapshot, engine, limits).result()
 
-            session = spark_session()
-            found = run_on_spark(
-                session,
-                self._store,
-                snapshot,
-                compiled,
-                values,
-                cancel=cancel,
-                memory_limit=memory_limit,
-                timeout=timeout,
-                provider=provider,
-            )
-            return found.read_by(compiled.name, snapshot)
-        found = run_query(
-            self._store,
-            snapshot,
-            self._store.catalog(snapshot.schema_digest),
-            compiled,
-            values,
-            cancel=cancel,
-            memory_limit=memory_limit,
-            timeout=timeout,
-            provider=provider,
+    def _asked(
+        self,
+        given: Source,
+        name: str | None,
+        values: Mapping[str, Any],
+        snapshot: Snapshot,
+        engine: Engine,
+        limits: Limits,
+    ) -> AskedRead:
+        """A read up to where it would begin."""
+        from omnigraph.embed.client import provider_for
+        from omnigraph.read.result.result import Result
+        from omnigraph.read.run import prepare_query
+
+        Result.to_spark_hook = staticmethod(_result_to_spark)
+        compiled = self._compile_read(given, name, snapshot)
+        if limits.get("provider") is None:
+            limits = {**limits, "provider": provider_for(self._store.embedding)}
+        if engine_for_tables(engine, snapshot, compiled.reads) == "spark":
+
+            def on_spark() -> Result:
+                from omnigraph.spark.query.run import run_query as run_on_spark
+                from omnigraph.spark.session.session import spark_session
+
+                return run_on_spark(
+                    spark_session(),
+                    self._store,
+                    snapshot,
+                    compiled,
+                    values,
+                    cancel=limits.get("cancel"),
+                    memory_limit=limits.get("memory_limit"),
+                    timeout=limits.get("timeout"),
+                    provider=limits.get("provider"),
+                )
+
+            return AskedRead(compiled.name, snapshot, on_spark)
+        catalog = self._store.catalog(snapshot.schema_digest)
+        return AskedRead(
+            compiled.name, snapshot, prepare_query(self._store, snapshot, catalog, compiled, values, **limits)
         )
-        return found.read_by(compiled.name, snapshot)
 
     def explain(
         self,
@@ -116,7 +126,7 @@ class Reads(Held):
         from omnigraph.read.run import explain_query
 
         own = {"name": name, "branch": branch, "at": at, "actor": actor, "analyze": analyze or None, "timeout": timeout}
-        given, values = _given("explain", source, params, more, own)
+        given, values = given_query("explain", source, params, more, own)
         snapshot = self._state("explain", at, branch, actor)
         compiled = self._compile_read(given, name, snapshot)
         catalog = self._store.catalog(snapshot.schema_digest)
@@ -255,7 +265,7 @@ class Reads(Held):
         return compiled
 
 
-def _given(
+def given_query(
     method: str,
     source: str | PathLike[str],
     params: Mapping[str, Any] | None,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import pyarrow as pa
@@ -36,18 +38,24 @@ from omnigraph.schema.types import ListType
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
     from omnigraph.ledger.values import Snapshot
+    from omnigraph.read.tables.stored import StoredTables
 
 
-class Limits(TypedDict, total=False):
-    """What a caller may say about one run: who stops it, what it may hold and take, and what it asks outside."""
+class Means(TypedDict, total=False):
+    """What one run has: the memory that it may hold, whom it asks outside, and what time it is."""
 
-    cancel: CancelToken | None
     memory_limit: int | None
-    timeout: float | None
-    """In seconds."""
     provider: EmbeddingProvider | None
     now: datetime.datetime | None
     """What `now()` is."""
+
+
+class Limits(Means, total=False):
+    """What a caller may say about one run: also who stops it, and how long it may take."""
+
+    cancel: CancelToken | None
+    timeout: float | None
+    """In seconds."""
 
 
 def run_query(
@@ -59,13 +67,49 @@ def run_query(
     **limits: Unpack[Limits],
 ) -> Result:
     """Run a read on a snapshot. Every table it looks at is the one that the snapshot pins."""
+    return prepare_query(store, snapshot, catalog, compiled, params, **limits).result()
+
+
+def prepare_query(
+    store: GraphStore,
+    snapshot: Snapshot,
+    catalog: Catalog,
+    compiled: ir.ReadQuery,
+    params: Mapping[str, Any] | None = None,
+    **limits: Unpack[Limits],
+) -> StoredRead:
+    """A read on a snapshot up to where the first table is read."""
     from omnigraph.read.tables.stored import StoredTables
-    from omnigraph.storage.lance_errors import TableNotFound
 
     caches = caches_of(store)
-    reader = StoredTables(store.tables, snapshot.tables, caches)
+    stop, means = _parted(limits)
+    reader = StoredTables(store.tables, snapshot.tables, caches, stop.check)
+    with _gaps_told(snapshot):
+        prepared = prepare_on(reader, catalog, caches, compiled, params, stop=stop, **means)
+    return StoredRead(snapshot, reader, prepared)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRead:
+    """A read on a snapshot that is planned and has not begun."""
+
+    snapshot: Snapshot
+    reader: StoredTables
+    prepared: Prepared
+
+    def result(self) -> Result:
+        """Run it."""
+        with _gaps_told(self.snapshot):
+            return self.prepared.result()
+
+
+@contextmanager
+def _gaps_told(snapshot: Snapshot) -> Iterator[None]:
+    """Tables that are gone are told as what they are to a reader: a commit that can be read no more."""
+    from omnigraph.storage.lance_errors import TableNotFound
+
     try:
-        return run_on(reader, catalog, caches, compiled, params, **limits)
+        yield
     except TableNotFound as gone:
         commit_id = snapshot.head.graph_commit_id
         raise HistoryGap(
@@ -105,15 +149,53 @@ def run_on(
     caches: ReadCaches,
     compiled: ir.ReadQuery,
     params: Mapping[str, Any] | None = None,
-    *,
-    cancel: CancelToken | None = None,
-    memory_limit: int | None = None,
-    timeout: float | None = None,
-    provider: EmbeddingProvider | None = None,
-    now: datetime.datetime | None = None,
+    **limits: Unpack[Limits],
 ) -> Result:
-    """Run a read over any tables. `timeout` is in seconds."""
-    stop = StopSign(cancel, timeout)
+    """Run a read over any tables."""
+    stop, means = _parted(limits)
+    return prepare_on(reader, catalog, caches, compiled, params, stop=stop, **means).result()
+
+
+def _parted(limits: Limits) -> tuple[StopSign, Means]:
+    """What stops a run, which its tables are told too, and the rest."""
+    stop = StopSign(limits.get("cancel"), limits.get("timeout"))
+    return stop, {
+        "memory_limit": limits.get("memory_limit"),
+        "provider": limits.get("provider"),
+        "now": limits.get("now"),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A read whose plan is made, over any tables."""
+
+    run: Run
+    plan: Plan
+    choices: Choices
+
+    def result(self) -> Result:
+        """Run it."""
+        run, choices = self.run, self.choices
+        for edge, choice in choices.edges.items():
+            if choice.mode is TraversalMode.INDEXED:
+                run.caches.spend(run.reader.state(edge), choice.indexed_cost)
+        with within_memory(run.memory):
+            return _result(run, self.plan, choices, run.catalog)
+
+
+def prepare_on(
+    reader: TableReader,
+    catalog: Catalog,
+    caches: ReadCaches,
+    compiled: ir.ReadQuery,
+    params: Mapping[str, Any] | None = None,
+    *,
+    stop: StopSign,
+    **means: Unpack[Means],
+) -> Prepared:
+    """The plan of a read over any tables, and the state that it runs in."""
+    memory_limit = means.get("memory_limit")
     parameters = bind_parameters(compiled.parameters, params or {})
     profile = Profile()
     started = time.perf_counter()
@@ -127,7 +209,7 @@ def run_on(
         catalog=catalog,
         caches=caches,
         parameters=parameters,
-        now=now or datetime.datetime.now(datetime.UTC),
+        now=means.get("now") or datetime.datetime.now(datetime.UTC),
         stop=stop,
         memory=MemoryBudget(memory_limit if memory_limit is not None else settings().query_memory),
         profile=profile,
@@ -137,13 +219,9 @@ def run_on(
         csr_edges=choices.csr_edges,
         carried=carried,
         shown=shown,
-        provider=provider,
+        provider=means.get("provider"),
     )
-    for edge, choice in choices.edges.items():
-        if choice.mode is TraversalMode.INDEXED:
-            caches.spend(reader.state(edge), choice.indexed_cost)
-    with within_memory(run.memory):
-        return _result(run, plan, choices, catalog)
+    return Prepared(run, plan, choices)
 
 
 def _result(run: Run, plan: Plan, choices: Choices, catalog: Catalog) -> Result:

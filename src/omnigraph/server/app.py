@@ -19,9 +19,10 @@ from starlette.types import ASGIApp
 
 import omnigraph
 from omnigraph.errors import BadRequest, OmniGraphError
-from omnigraph.server.admission import Admission
 from omnigraph.server.agents.endpoint import AgentEndpoint, agent_route
 from omnigraph.server.bearer_tokens import BearerTokens, read_tokens
+from omnigraph.server.calls.admission import Admission
+from omnigraph.server.calls.threads import Threads
 from omnigraph.server.direct_routes import DirectRoutes
 from omnigraph.server.error_bodies import error_response
 from omnigraph.server.gate import Gate
@@ -41,7 +42,6 @@ from omnigraph.server.routes import (
 from omnigraph.server.routes.graph_calls import ServerState
 from omnigraph.server.served import ServedGraphs
 from omnigraph.server.server_settings import ServerSettings
-from omnigraph.server.threads import Threads
 from omnigraph.server.tracing import start_tracing
 
 SETTINGS_VARIABLE = "OMNIGRAPH_SERVER_SETTINGS"

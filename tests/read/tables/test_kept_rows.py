@@ -38,6 +38,8 @@ def test_writes_of_other_rows_do_not_have_it_read_again(graph: og.Graph, monkeyp
 
     monkeypatch.setattr(TableStore, "scan_table", read)
     monkeypatch.setattr(TableStore, "scan", read)
+    monkeypatch.setattr(TableStore, "row_of_id", read)
+    monkeypatch.setattr(TableStore, "rows_of_ids", read)
     assert age(graph) == [36]
 
 

@@ -43,7 +43,7 @@ def scan(run: Run, step: ScanStep) -> Frame:
 def _scan_table(run: Run, step: ScanStep, table_key: str) -> Codes:
     plain, texts = parted(run, table_key, step.filters)
     space = run.space(table_key)
-    carried = _carried(run, step.var, table_key)
+    carried = carried_along(run, step.var, table_key)
     first = _searched_first(run, table_key, plain, texts)
     if first is not None:
         names = list(dict.fromkeys(["id", *carried]))
@@ -82,7 +82,8 @@ def _searched_first(
     return matches[0] if run.reader.row_count(table_key) > SMALL_TABLE else None
 
 
-def _carried(run: Run, var: str, table_key: str) -> list[str]:
+def carried_along(run: Run, var: str, table_key: str) -> list[str]:
+    """The properties of a variable that are read along with the scan of one of its tables."""
     type_ = run.catalog.table(table_key)
     assert type_ is not None
     return [name for name in run.carried.get(var, ()) if name in type_.by_column or name in OWN_COLUMNS]
@@ -123,7 +124,7 @@ def _table_mask(run: Run, var: str, table_key: str, codes: Codes, filters: Seque
     if predicate is None or len(codes) == 0:
         kept = np.ones(len(codes), dtype=bool)
     elif isinstance(space, GrowingSpace) and len(codes) > MANY:
-        kept = np.isin(codes, space.scan(predicate, _carried(run, var, table_key)))
+        kept = np.isin(codes, space.scan(predicate, carried_along(run, var, table_key)))
     else:
         kept = true_mask(run.evaluate_in(predicate, table_key, codes))
     for match in texts:

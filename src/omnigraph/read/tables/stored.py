@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from omnigraph.read.tables.reader import passing, type_width
 from omnigraph.read.tables.values import conjunction, holds
 from omnigraph.schema.search_settings import Metric, TextSettings
 from omnigraph.storage.index_search import Coverage, TextQuestion, VectorQuestion
-from omnigraph.storage.reading.filters import Compare, eq, is_null, not_
+from omnigraph.storage.reading.filters import Compare, is_null, not_
 from omnigraph.storage.reading.pushdown import split
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.values import TableVersion
@@ -31,10 +32,19 @@ KNOWN_LOOKUP = 100.0
 class StoredTables:
     """Answers the questions of `TableReader` through Lance."""
 
-    def __init__(self, tables: TableStore, pins: Mapping[str, TablePin], caches: ReadCaches) -> None:
+    def __init__(
+        self,
+        tables: TableStore,
+        pins: Mapping[str, TablePin],
+        caches: ReadCaches,
+        check: Callable[[], None] | None = None,
+    ) -> None:
+        """`check` raises when the query may not wait any longer."""
         self._tables = tables
         self._pins = pins
         self._caches = caches
+        self._check = check
+        self._known: dict[tuple[str, str, tuple[str, ...]], pa.Table] = {}
 
     def row_count(self, table_key: str) -> int:
         """The count that the pin says."""
@@ -62,17 +72,53 @@ class StoredTables:
     def _row(self, table_key: str, wanted: str, columns: Sequence[str]) -> pa.Table:
         """The row with an id. It is kept for as long as the files that it is in stay what they are: writes to other
         rows make new versions of the table, and a reader beside them would ask for the same row at each."""
+        known = self._known.get((table_key, wanted, tuple(columns)))
+        if known is not None:
+            return known
         version = self._version(table_key)
         place = self._tables.place_of_id(version, wanted)
         if place is None:
-            return self._tables.scan_table(version, columns=columns, filter=eq("id", wanted))
-        fragments = place.fragments
-
-        def read() -> pa.Table:
+            return self._tables.row_of_id(version, wanted, columns, check=self._check)
+        key = (place.content, wanted, tuple(columns))
+        row = self._caches.rows.peek(key)
+        if row is None:
+            # Not read by the cache: who waits for it there would get the error of another who may wait no more.
             self._caches.spend(self.state(table_key), KNOWN_LOOKUP)
-            return self._tables.scan_table(version, columns=columns, filter=eq("id", wanted), fragments=fragments)
+            row = self._tables.row_of_id(version, wanted, columns, place=place, check=self._check)
+        return self._caches.rows.get(key, lambda: row)
 
-        return self._caches.rows.get((place.content, wanted, tuple(columns)), read)
+    def fetch(self, table_key: str, ids: Sequence[str], columns: Sequence[str]) -> dict[str, pa.Table]:
+        """The row of each of some ids, as `scan` gives it for one of them; by few reads."""
+        version = self._version(table_key)
+        found: dict[str, pa.Table] = {}
+        places = {wanted: self._tables.place_of_id(version, wanted) for wanted in dict.fromkeys(ids)}
+        anywhere: list[str] = []
+        somewhere: list[str] = []
+        fragments: set[int] = set()
+        for wanted, place in places.items():
+            kept = self._caches.rows.peek((place.content, wanted, tuple(columns))) if place is not None else None
+            if kept is not None:
+                found[wanted] = kept
+            elif place is None:
+                anywhere.append(wanted)
+            else:
+                somewhere.append(wanted)
+                fragments.update(place.fragments)
+        if anywhere:
+            found |= self._tables.rows_of_ids(version, anywhere, columns)
+        if somewhere:
+            found |= self._tables.rows_of_ids(version, somewhere, columns, tuple(sorted(fragments)))
+        for wanted, place in places.items():
+            if place is not None:
+                self._caches.spend(self.state(table_key), KNOWN_LOOKUP)
+                found[wanted] = self._caches.rows.get(
+                    (place.content, wanted, tuple(columns)), partial(found.get, wanted)
+                )
+        return found
+
+    def know(self, table_key: str, wanted: str, columns: Sequence[str], row: pa.Table) -> None:
+        """Take the row with an id as read."""
+        self._known[table_key, wanted, tuple(columns)] = row
 
     def batches(
         self,

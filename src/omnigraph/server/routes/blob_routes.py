@@ -13,8 +13,8 @@ from starlette.responses import Response
 
 from omnigraph.policy.actions import Action
 from omnigraph.read.state.control import CancelToken
+from omnigraph.server.calls.threads import HeldStream
 from omnigraph.server.routes.graph_calls import Call, GraphCall, Need, Responses, graph_router
-from omnigraph.server.threads import HeldStream
 
 router = graph_router()
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from omnigraph.merge.changes import EntityChange, TypeCount
 from omnigraph.merge.feed import CommitChanges, Page
+from omnigraph.server.calls.threads import in_chunks
 from omnigraph.server.error_bodies import encoded
-from omnigraph.server.threads import in_chunks
 
 
 def changes_document(

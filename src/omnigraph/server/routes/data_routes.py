@@ -12,9 +12,11 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from omnigraph.errors import BadRequest
+from omnigraph.handle.asked import ReadAsk
 from omnigraph.merge.plain import plain_row
 from omnigraph.policy.actions import Action
 from omnigraph.read.state.control import CancelToken
+from omnigraph.server.calls.threads import in_chunks
 from omnigraph.server.error_bodies import encoded
 from omnigraph.server.routes.graph_calls import (
     JSON,
@@ -30,7 +32,6 @@ from omnigraph.server.routes.graph_calls import (
 from omnigraph.server.routes.reply_shapes import EmbedReply, EntityReply, LoadReply, MutateReply, QueryReply
 from omnigraph.server.routes.request_bodies import EmbedBody, ExportBody, LoadBody, MutateBody, OldQueryBody, QueryBody
 from omnigraph.server.routes.result_bytes import ARROW, arrow_pieces, json_pieces
-from omnigraph.server.threads import in_chunks
 
 router = graph_router()
 
@@ -197,15 +198,9 @@ async def run_read(
 ) -> Response:
     """The rows of a read, as JSON or Arrow."""
     arrow = ARROW in call.request.headers.get("accept", "")
-    seconds = call.seconds
-
-    def pieces(token: CancelToken) -> Iterator[bytes]:
-        result = call.graph.query(
-            source, name, params, branch=branch, at=at, actor=call.actor, cancel=token, timeout=seconds
-        )
-        return arrow_pieces(result) if arrow else json_pieces(result)
-
-    return await call.stream(pieces, ARROW if arrow else JSON, _read_need(branch, at))
+    ask = ReadAsk(source, name, params, branch, at, call.actor, timeout=call.seconds)
+    pieces, media_type = (arrow_pieces, ARROW) if arrow else (json_pieces, JSON)
+    return await call.rows(ask, pieces, media_type, _read_need(branch, at))
 
 
 async def run_mutation(

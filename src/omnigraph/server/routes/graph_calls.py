@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Path, Request
@@ -11,16 +11,20 @@ from starlette.responses import Response
 
 from omnigraph.errors import BadRequest
 from omnigraph.graph import Graph
+from omnigraph.handle.asked import ReadAsk
+from omnigraph.handle.asking import ask as plan_read
 from omnigraph.policy.actions import TO_A_BRANCH, Action
+from omnigraph.read.result.result import Result
 from omnigraph.read.state.control import CancelToken
-from omnigraph.server.admission import Admission, Ticket
+from omnigraph.server.calls.admission import Admission, Ticket
+from omnigraph.server.calls.rounds import Begun, NamedQuery
+from omnigraph.server.calls.threads import HeldStream, Threads
 from omnigraph.server.error_bodies import encoded
 from omnigraph.server.json_requests import ExactRoute
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.routes.reply_shapes import ErrorReply
 from omnigraph.server.served import Served, ServedGraphs
 from omnigraph.server.server_settings import ServerSettings
-from omnigraph.server.threads import HeldStream, Threads
 
 T = TypeVar("T")
 
@@ -104,9 +108,36 @@ class GraphCall:
 
         What goes wrong before its first bytes are sent is an ordinary error.
         """
+        return await self._sent(
+            lambda: self.state.threads.read(self.request, lambda token: _begun(make(token))), media_type, *needs
+        )
+
+    async def rows(
+        self, ask: ReadAsk, pieces: Callable[[Result], Iterator[bytes]], media_type: str, *needs: Need
+    ) -> Response:
+        """The rows of a query, streamed as `stream` does. Look-ups by key that come at the same time run together."""
+        return await self._sent(lambda: self._read(ask, pieces), media_type, *needs)
+
+    async def _read(self, ask: ReadAsk, pieces: Callable[[Result], Iterator[bytes]]) -> Begun:
+        threads = self.state.threads
+        query = NamedQuery(self.served.settings.id, str(ask.source), ask.name)
+        if query in threads.lookups:
+            begun = await threads.rounds.read(self.request, self.graph, ask, lambda result: _begun(pieces(result)))
+            if begun is not None:
+                return begun
+
+        def work(token: CancelToken) -> Begun:
+            read = plan_read(self.graph, replace(ask, cancel=token))
+            threads.lookups.note(query, read.row is not None)
+            return _begun(pieces(read.result()))
+
+        return await threads.read(self.request, work)
+
+    async def _sent(self, begin: Callable[[], Awaitable[Begun]], media_type: str, *needs: Need) -> Response:
+        """A response whose first bytes are made now."""
         ticket = self.admit(*needs)
         try:
-            first, rest = await self.state.threads.read(self.request, lambda token: _begun(make(token)))
+            first, rest = await begin()
         except BaseException:
             ticket.release()
             raise
@@ -158,8 +189,7 @@ def json_reply(content: Any, status: int = 200) -> Response:
     return Response(content if isinstance(content, bytes) else encoded(content), status, media_type=JSON)
 
 
-def _begun(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes] | None]:
-    """The first bytes of a response, and what makes the rest of them; None when that was all."""
+def _begun(pieces: Iterator[bytes]) -> Begun:
     held: list[bytes] = []
     size = 0
     for piece in pieces:

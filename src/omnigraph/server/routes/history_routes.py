@@ -14,6 +14,7 @@ from omnigraph.merge.changes import counted
 from omnigraph.merge.feed import Page
 from omnigraph.policy.actions import Action
 from omnigraph.read.state.control import CancelToken
+from omnigraph.server.calls.threads import HeldStream
 from omnigraph.server.error_bodies import encoded
 from omnigraph.server.routes.change_bytes import changes_document, event, feed_document
 from omnigraph.server.routes.graph_calls import (
@@ -28,7 +29,6 @@ from omnigraph.server.routes.graph_calls import (
 )
 from omnigraph.server.routes.reply_shapes import ChangesReply, Commit, CommitsReply, FeedReply, SnapshotReply
 from omnigraph.server.routes.request_bodies import DiffBody
-from omnigraph.server.threads import HeldStream
 
 router = graph_router()
 

@@ -1,3 +1,12 @@
 """Opening tables: handles that are cached and shared, new tables, forks, and what happened to a table."""
 
-__all__ = ["base_paths", "creating", "forks", "fragment_ids", "handles", "manifest_files", "table_history"]
+__all__ = [
+    "base_paths",
+    "creating",
+    "forks",
+    "fragment_ids",
+    "handles",
+    "manifest_files",
+    "shared_lookups",
+    "table_history",
+]

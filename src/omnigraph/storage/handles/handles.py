@@ -19,10 +19,11 @@ from lance.dataset import LanceDataset
 
 from omnigraph.config import settings
 from omnigraph.errors import BadRequest
-from omnigraph.storage.constants import HANDLE_CACHE_SIZE
+from omnigraph.storage.constants import HANDLE_CACHE_SIZE, ID_COLUMN
 from omnigraph.storage.handles.base_paths import at_home
 from omnigraph.storage.handles.fragment_ids import FragmentIds
 from omnigraph.storage.handles.newest import NewestVersions
+from omnigraph.storage.handles.shared_lookups import SharedLookups
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.uri import Root, Scheme, clean_path
 from omnigraph.storage.values import TableVersion
@@ -50,6 +51,7 @@ class Handles:
         self._seen: dict[tuple[str, str | None], int] = {}
         self._written_elsewhere: set[TableVersion] = set()
         self.fragment_ids = FragmentIds()
+        self.shared_lookups = SharedLookups(ID_COLUMN)
         self._lock = threading.Lock()
 
     def uri(self, location: str, branch: str | None) -> str:

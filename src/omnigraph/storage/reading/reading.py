@@ -17,10 +17,11 @@ from omnigraph.errors import BadRequest, StorageError, StorageKind
 from omnigraph.storage.constants import FEW_LOOKUPS, ID_COLUMN, IDS_PER_INDEX_LOOKUP, LOOKUP_SCAN_SHARE, SCAN_SHARE
 from omnigraph.storage.handles.fragment_ids import Narrowed, Place
 from omnigraph.storage.handles.handles import Handles
+from omnigraph.storage.handles.shared_lookups import by_id
 from omnigraph.storage.lance_errors import FileDamaged, TableNotFound, lance_errors
 from omnigraph.storage.objects.object_errors import is_passing
 from omnigraph.storage.objects.objects import open_objects
-from omnigraph.storage.reading.filters import Filter, is_in, to_sql, value_asked
+from omnigraph.storage.reading.filters import Filter, eq, is_in, to_sql, value_asked
 from omnigraph.storage.staging.staged_files import line_directory
 from omnigraph.storage.values import FragmentInfo, Ordering, TableVersion
 
@@ -45,6 +46,7 @@ def scan(
     full_text: Any = None,
     prefilter: bool = True,
     use_index: bool = True,
+    narrow: bool = True,
 ) -> pa.RecordBatchReader:
     """Stream rows of a table version.
 
@@ -53,11 +55,12 @@ def scan(
     arithmetic, prefix, substring, and, or, not; no unsigned columns, no lists, no functions of text). `nearest` and
     `full_text` are Lance's own search descriptions (a mapping; a text, a mapping or a query object); with `prefilter`
     the filter holds before the search takes its best rows, which is what callers mean. Without an `order_by` the order
-    is that of the table's fragments. A condition that one id fulfils goes to the fragments that can hold it.
+    is that of the table's fragments. A condition that one id fulfils goes to the fragments that can hold it, unless
+    `narrow` says that they were looked for before.
     """
     handle = handles.readable(table)
     if order_by is None and nearest is None and full_text is None:
-        fragments = _holding(handles, table, filter) if fragments is None else fragments
+        fragments = _holding(handles, table, filter) if fragments is None and narrow else fragments
         if fragments is not None and not fragments:
             kind = {"with_row_id": with_row_id, "with_row_address": with_row_address, "blobs": blobs}
             return _no_rows(handles, table, {"columns": columns, **kind}).to_reader()
@@ -150,6 +153,53 @@ def schema(handles: Handles, table: TableVersion) -> pa.Schema:
 def place_of_id(handles: Handles, table: TableVersion, wanted: str) -> Place | None:
     """Where the row with this id can be, and what decides what it is; None when that is not known."""
     return handles.fragment_ids.place(handles.at(table), table, wanted)
+
+
+def row_of_id(
+    handles: Handles,
+    table: TableVersion,
+    wanted: str,
+    columns: Sequence[str] | None = None,
+    *,
+    place: Place | None = None,
+    check: Callable[[], None] | None = None,
+) -> pa.Table:
+    """The row with an id, or none. Those who ask for one at the same time may be answered by one read.
+
+    `place` is what `place_of_id` says of it, None when nothing is known; `check` raises who may not wait any longer.
+    """
+    fragments = place.fragments if place is not None else None
+    names = tuple(columns) if columns is not None else None
+
+    def ask(ids: Sequence[str]) -> pa.Table:
+        return _rows_in(handles, table, ids, names, fragments)
+
+    if (fragments is not None and not fragments) or (names is not None and ID_COLUMN not in names):
+        return ask((wanted,))
+    return handles.shared_lookups.get((table, names, fragments), wanted, ask, check)
+
+
+def rows_of_ids(
+    handles: Handles,
+    table: TableVersion,
+    ids: Sequence[str],
+    columns: Sequence[str],
+    fragments: tuple[int, ...] | None = None,
+) -> dict[str, pa.Table]:
+    """The row of each of some ids, as `row_of_id` gives it, by one read. The columns have the id among them."""
+    return by_id(_rows_in(handles, table, ids, tuple(columns), fragments), ids, ID_COLUMN)
+
+
+def _rows_in(
+    handles: Handles,
+    table: TableVersion,
+    ids: Sequence[str],
+    columns: tuple[str, ...] | None,
+    fragments: tuple[int, ...] | None,
+) -> pa.Table:
+    condition = eq(ID_COLUMN, ids[0]) if len(ids) == 1 else is_in(ID_COLUMN, ids)
+    names = list(columns) if columns is not None else None
+    return scan(handles, table, columns=names, filter=condition, fragments=fragments, narrow=False).read_all()
 
 
 def knows_ids(handles: Handles, table: TableVersion) -> bool:

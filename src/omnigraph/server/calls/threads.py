@@ -16,7 +16,8 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from omnigraph.read.state.control import CancelToken
-from omnigraph.server.admission import Ticket
+from omnigraph.server.calls.admission import Ticket
+from omnigraph.server.calls.rounds import Lookups, Rounds
 
 T = TypeVar("T")
 
@@ -31,6 +32,8 @@ class Threads:
     def __init__(self, readers: int, writers: int) -> None:
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="omnigraph-read")
         self._writers = ThreadPoolExecutor(writers, thread_name_prefix="omnigraph-write")
+        self.lookups = Lookups()
+        self.rounds = Rounds(self._readers)
 
     async def read(self, request: Request, work: Callable[[CancelToken], T]) -> T:
         """Run a read. When the client goes, it is cancelled."""
