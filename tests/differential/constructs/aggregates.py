@@ -174,3 +174,12 @@ def median_or_deviation(q: QueryMaker, scope: Scope) -> tree.Expr | None:
     if prop is None:
         return None
     return Aggregate("median" if prop.type in ("I64", "U64") else q.rng.choice(("median", "stddev")), prop)
+
+
+@makes("aggregate", 2)
+def aggregate_of_a_value(q: QueryMaker, scope: Scope) -> tree.Expr | None:
+    """Of what is computed for each row first."""
+    made = q.make("column", scope)
+    if made is None or made.type not in NUMBERS or made.type == "U64":
+        return None
+    return Aggregate(q.rng.choice(("sum", "avg", "min", "max", "count")), made, q.chance(0.2))

@@ -36,12 +36,23 @@ def plain_result(q: QueryMaker, scope: Scope) -> Result | None:
 
 @makes("result", 1)
 def groups(q: QueryMaker, scope: Scope) -> Result | None:
+    return grouped(q, scope, (0, 1, 1, 1, 2), (1, 3))
+
+
+@makes("result", 1)
+def wide_groups(q: QueryMaker, scope: Scope) -> Result | None:
+    """Many aggregates at once, over everything or by several keys."""
+    return grouped(q, scope, (0, 0, 1, 2, 3), (4, 8))
+
+
+def grouped(q: QueryMaker, scope: Scope, key_counts: tuple[int, ...], between: tuple[int, int]) -> Result | None:
+    """So many keys, and between so many aggregates."""
     own = Scope(scope.own, scope.own, paths=scope.paths, values=scope.values)
     if not own.named():
         return None
-    columns = [column(q, own, f"k{number}") for number in range(q.rng.choice((0, 1, 1, 1, 2)))]
+    columns = [column(q, own, f"k{number}") for number in range(q.rng.choice(key_counts))]
     columns = [each for each in columns if sortable(each.expr)]
-    made = [q.make("aggregate", own) for _ in range(q.rng.randint(1, 3))]
+    made = [q.make("aggregate", own) for _ in range(q.rng.randint(*between))]
     columns += [tree.Column(each, f"a{number}") for number, each in enumerate(made)]
     if q.chance(0.2):
         q.rng.shuffle(columns)

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from omnigraph.query import ir
 from omnigraph.query.evaluate.expressions import Columns, Evaluation
 
-__all__ = ["Columns", "aggregates", "comparisons", "evaluate", "matching_rows", "room", "sums"]
+__all__ = ["Columns", "aggregates", "comparisons", "evaluate", "exact_floats", "matching_rows", "room", "sums"]
 
 
 def evaluate(

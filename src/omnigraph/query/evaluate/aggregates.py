@@ -125,7 +125,12 @@ def _deviations(values: pa.Array, groups: Codes, count: int, sizes: Codes) -> An
         off = group_sums(pa.array(numbers - means[groups]), groups, sizes) / sizes
         apart = numbers - np.where(np.isfinite(off), means + off, means)[groups]
         squares = group_sums(pa.array(apart * apart), groups, sizes)
-        left = group_sums(pa.array(apart), groups, sizes)
+        return deviations(squares, group_sums(pa.array(apart), groups, sizes), sizes)
+
+
+def deviations(squares: Any, left: Any, sizes: Any) -> Any:
+    """Standard deviations from the sums of what values are away from a centre: of the squares, and of what is left."""
+    with np.errstate(all="ignore"):
         exact = np.isfinite(squares)
         return np.sqrt(np.where(exact, np.maximum(squares - left * left / sizes, 0.0), squares) / (sizes - 1))
 

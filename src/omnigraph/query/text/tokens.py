@@ -9,6 +9,7 @@ or `case` are keywords (see contexts.py): everywhere else they are names.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -80,9 +81,18 @@ MAX_NESTING = 64
 """Brackets and negations within each other."""
 
 
-@lru_cache(maxsize=1)
+_loading = threading.Lock()
+
+
 def parser() -> Lark:
     """The parser, loaded once per process when the first query is parsed."""
+    # Threads that come together wait for the one that loads it: each for itself, they would slow each other down.
+    with _loading:
+        return _loaded()
+
+
+@lru_cache(maxsize=1)
+def _loaded() -> Lark:
     from omnigraph.query.text.build import SyntaxBuilder
 
     return load_parser(SyntaxBuilder())
