@@ -88,9 +88,8 @@ def one_side(shape: Shape, side: str, place: Path) -> dict[str, Any]:
     told: dict[str, Any] = {}
     for part in ("small", "large"):
         target = place / f"{side}-{part}"
-        action = _by_us(session, shape, place / part, target)
-        if side == "plain":
-            action = _by_hand(session, shape, place / part, target)
+        prepared = _by_us if side == "ours" else _by_hand
+        action = prepared(session, shape, place / part, target)
         started = time.perf_counter()
         _, peak = bench_scale.watched(action)
         told = {"seconds": time.perf_counter() - started, "peak": peak}
@@ -117,6 +116,13 @@ def _load_parquet(session: Any, store: GraphStore, source: Path) -> None:
 
     for name, type_ in PEOPLE_AND_EDGES.items():
         load(session, store, str(source / f"{name}.parquet"), mode="append", type=type_)
+
+
+def _load_frames(session: Any, store: GraphStore, source: Path) -> None:
+    from omnigraph.spark.load.load import load
+
+    for name, type_ in PEOPLE_AND_EDGES.items():
+        load(session, store, session.read.parquet(str(source / f"{name}.parquet")), mode="append", type=type_)
 
 
 def _load_lines(session: Any, store: GraphStore, source: Path) -> None:
@@ -220,6 +226,13 @@ SHAPES = {
         bench_load.SCHEMA,
         lambda place, scale: bench_columnar.write_parquet(place, int(5_000_000 * scale)),
         _load_parquet,
+        _copy(*PEOPLE_AND_EDGES),
+    ),
+    "frames": Shape(
+        "5 M nodes and 20 M edges from DataFrames of Parquet",
+        bench_load.SCHEMA,
+        lambda place, scale: bench_columnar.write_parquet(place, int(5_000_000 * scale)),
+        _load_frames,
         _copy(*PEOPLE_AND_EDGES),
     ),
     "lines": Shape(

@@ -138,7 +138,7 @@ def _reading(session: Any, graph: Path, place: Path, repeats: int) -> Row:
         "reading a type through the data source, against reading Parquet of it",
         lambda: consume(to_spark(session, store, "Knows")),
         lambda: consume(session.read.parquet(parquet)),
-        "within 1.5 times",
+        "within 1.3 times",
         repeats=repeats,
         warm_up=2,
     )

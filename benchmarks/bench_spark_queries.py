@@ -1,6 +1,8 @@
 """Queries and whole-graph measures on Spark, against what an engineer writes by hand over Parquet of the same rows.
 
-Queries against Spark SQL; PageRank, components and degrees against jobs of plain frames.
+Queries against Spark SQL; PageRank, components, degrees and lengths of shortest paths against jobs of plain frames.
+`python -m benchmarks.bench_spark_queries 200000 3 measures` runs the measures only, or the queries with another text in
+their names.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from omnigraph.spark.session.session import spark_session
 
 GOAL = "within 1.5 times"
 ROUNDS = 5
+HOPS = 3
+SOURCES = 10
 _PAIRS = "(SELECT DISTINCT src, dst FROM knows)"
 QUERIES = {
     "count of 2-hop walks": (
@@ -63,15 +67,17 @@ QUERIES = {
 }
 
 
-def run(nodes: int = 500_000, repeats: int = 3) -> list[Row]:
+def run(nodes: int = 500_000, repeats: int = 3, only: str = "") -> list[Row]:
     """Nodes and four times as many edges for the queries, a fifth of that for the measures."""
     session = spark_session()
     try:
         with tempfile.TemporaryDirectory() as directory:
             place = Path(directory)
             graph = _graph(session, place / "large", nodes)
-            rows = [shown(_query(session, graph, name, *texts, repeats)) for name, texts in QUERIES.items()]
-            rows += _measures(session, place / "small", nodes // 5, repeats)
+            asked = {name: texts for name, texts in QUERIES.items() if only in name}
+            rows = [shown(_query(session, graph, name, *texts, repeats)) for name, texts in asked.items()]
+            if only in "measures":
+                rows += _measures(session, place / "small", nodes // 5, repeats)
     finally:
         session.stop()
     return rows
@@ -110,11 +116,12 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _measures(session: Any, place: Path, nodes: int, repeats: int) -> list[Row]:
-    from omnigraph.spark.jobs.analytics import connected_components, degrees, pagerank
+    from omnigraph.spark.jobs.analytics import connected_components, degrees, pagerank, shortest_path_lengths
     from omnigraph.spark.source.datasource import to_spark
 
     graph = _graph(session, place, nodes)
     copy = session.table("knows").select("src", "dst")
+    sources = session.table("people").select("id").orderBy("id").limit(SOURCES).localCheckpoint()
     with open_store(graph.uri, read_only=True) as store:
         edges = to_spark(session, store, "Knows", columns=["src", "dst"])
         pairs: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
@@ -126,6 +133,10 @@ def _measures(session: Any, place: Path, nodes: int, repeats: int) -> list[Row]:
             "connected components": (
                 lambda: _all(connected_components(edges)),
                 lambda: _all(_components_by_hand(copy)),
+            ),
+            f"lengths of shortest paths from {SOURCES} nodes, up to {HOPS} hops": (
+                lambda: _all(shortest_path_lengths(edges, sources, max_hops=HOPS)),
+                lambda: _all(_lengths_by_hand(copy, sources)),
             ),
         }
         return [
@@ -190,7 +201,25 @@ def _components_by_hand(edges: Any) -> Any:
             return labels
 
 
+def _lengths_by_hand(edges: Any, sources: Any) -> Any:
+    """Every walk of so many hops, and of those that end at one node the shortest."""
+    from pyspark.sql import functions as f
+
+    walks = sources.select(f.col("id").alias("source"), "id", f.lit(0).alias("distance"))
+    found = walks
+    for hop in range(1, HOPS + 1):
+        walks = (
+            walks.join(edges, walks["id"] == edges["src"])
+            .select("source", f.col("dst").alias("id"), f.lit(hop).alias("distance"))
+            .distinct()
+            .localCheckpoint()
+        )
+        found = found.union(walks)
+    return found.groupBy("source", "id").agg(f.min("distance").alias("distance"))
+
+
 if __name__ == "__main__":
     from benchmarks.harness import markdown
 
-    print(markdown(run(*(int(argument) for argument in sys.argv[1:]))))
+    numbers = [int(argument) for argument in sys.argv[1:3]]
+    print(markdown(run(*numbers, *sys.argv[3:4])))

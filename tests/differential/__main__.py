@@ -7,7 +7,7 @@ import sys
 import time
 from collections import Counter
 
-from tests.differential.hunt import NOT_YET, Coverage, Options, hunt
+from tests.differential.hunt import NOT_YET, WHEN_ASKED, Coverage, Options, hunt
 from tests.differential.mutating import hunt_mutations
 from tests.differential.product import WAYS
 from tests.differential.script import script
@@ -22,6 +22,7 @@ def main() -> int:
     ask.add_argument("--queries", type=int, default=30, help="queries on each state of a graph")
     ask.add_argument("--spark", action="store_true", help="ask a few of them on Spark too")
     ask.add_argument("--without", default="", help="constructs to leave out, with commas between")
+    ask.add_argument("--groups", action="store_true", help="every query groups rows, or aggregates all of them")
     ask.add_argument("--most", type=int, default=5, help="stop after so many differences")
     ask.add_argument("--shrink-seconds", type=float, default=90.0)
     ask.add_argument("--mutations", action="store_true", help="compare mutations instead of reads")
@@ -29,6 +30,7 @@ def main() -> int:
     start = time.monotonic()
     until = start + 60 * given.minutes
     without = NOT_YET | frozenset(filter(None, given.without.split(",")))
+    without |= {"plain_result"} if given.groups else WHEN_ASKED
     asked = 3 if given.spark else 0
     options = Options(given.queries, without, (*WAYS, "auto"), spark_per_state=asked, until=until)
     coverage = Coverage()

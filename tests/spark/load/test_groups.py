@@ -6,12 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from omnigraph.errors import SparkJobFailed, ValidationFailed
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import create_store
-from omnigraph.spark.load import load_input
+from omnigraph.spark.load import load_input, load_splits
 from omnigraph.spark.load.load_splits import SMALLEST_SPLIT, Split, groups_of, plan_splits
 from omnigraph.write.decode.files import InputFile, named_files
 
@@ -31,6 +34,21 @@ def test_small_files_come_together_in_their_order() -> None:
     groups = groups_of(given, cores=2)
     assert 8 <= len(groups) <= 9
     assert [split for group in groups for split in group] == given
+
+
+def test_groups_of_rows_come_together_until_each_core_has_two_splits_or_they_are_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq.write_table(
+        pa.table({"n": np.random.default_rng(1).random(16_000)}), tmp_path / "a.parquet", row_group_size=1_000
+    )
+    files = named_files(str(tmp_path / "a.parquet"))
+    assert files is not None
+    monkeypatch.setattr(load_splits, "SMALLEST_SPLIT", 1)
+    assert [split.row_groups for split in plan_splits(files, 2)] == [tuple(range(n, n + 4)) for n in (0, 4, 8, 12)]
+    assert [split.first_record for split in plan_splits(files, 2)] == [1, 4001, 8001, 12001]
+    monkeypatch.setattr(load_splits, "ENOUGH_COLUMNS", 1)
+    assert len(plan_splits(files, 2)) > 4
 
 
 def test_large_files_and_parts_stay_alone() -> None:

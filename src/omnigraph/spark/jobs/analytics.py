@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from omnigraph.errors import BadRequest, ResourceLimit
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 MOST_ROUNDS = 100
 
@@ -21,9 +21,11 @@ def degrees(edges: DataFrame, vertices: DataFrame | None = None) -> DataFrame:
     """`id, in_degree, out_degree, degree` (their sum: a self-loop counts twice)."""
     from pyspark.sql import functions as f
 
-    ends = edges.select(f.col("src").alias("id"), f.lit(0).alias("i"), f.lit(1).alias("o")).unionByName(
-        edges.select(f.col("dst").alias("id"), f.lit(1).alias("i"), f.lit(0).alias("o"))
-    )
+    def end(name: str, into: int) -> Column:
+        return f.struct(f.col(name).alias("id"), f.lit(into).alias("i"), f.lit(1 - into).alias("o"))
+
+    # Each edge is read once for both of its ends.
+    ends = edges.select(f.explode(f.array(end("src", 0), end("dst", 1))).alias("end")).select("end.*")
     if vertices is not None:
         ends = ends.unionByName(vertices.select("id", f.lit(0).alias("i"), f.lit(0).alias("o")))
     counted = ends.groupBy("id").agg(f.sum("i").alias("in_degree"), f.sum("o").alias("out_degree"))
@@ -37,6 +39,7 @@ def connected_components(edges: DataFrame, vertices: DataFrame | None = None) ->
     """
     from pyspark.sql import functions as f
 
+    edges = _held(edges)
     # Each link points from a larger id to a smaller one.
     links = _links(edges).distinct().localCheckpoint()
     fingerprint = None
@@ -71,6 +74,7 @@ def pagerank(
         raise BadRequest(f"The damping of PageRank lies between 0 and 1, without 1; it is {damping}.")
     # Nodes lie where their edges do, and stay there: a round moves nothing but what nodes give to each other.
     parts = int(edges.sparkSession.conf.get("spark.sql.shuffle.partitions", "8") or 8)
+    edges = steps = edges.select("src", "dst").repartition(parts, "src").localCheckpoint()
     out = edges.groupBy("src").agg(f.count("*").alias("out"))
     everybody = (
         _everybody(edges, vertices)
@@ -82,7 +86,6 @@ def pagerank(
     count, leaves = everybody.agg(f.count("*"), f.count_if("leaf")).first() or (0, 0)
     if count == 0:
         return everybody.select("id", f.lit(0.0).alias("rank"))
-    steps = edges.select("src", "dst").repartition(parts, "src").localCheckpoint()
     ranks = everybody.withColumn("rank", f.lit(1.0 / count))
     lost = leaves / count
     for _ in range(max_rounds):
@@ -119,10 +122,9 @@ def shortest_path_lengths(
 
     if max_hops < 0:
         raise BadRequest(f"A path cannot have {max_hops} hops: `max_hops` is 0 or more.")
-    steps = edges.select("src", "dst")
+    steps = _held(edges)
     if undirected:
-        steps = steps.union(edges.select(f.col("dst").alias("src"), f.col("src").alias("dst")))
-    steps = steps.distinct().localCheckpoint()
+        steps = steps.union(steps.select(f.col("dst").alias("src"), f.col("src").alias("dst")))
     frontier = sources.select(f.col("id").alias("source"), "id", f.lit(0).alias("distance")).distinct()
     reached = frontier
     for hop in range(1, max_hops + 1):
@@ -132,10 +134,15 @@ def shortest_path_lengths(
             .distinct()
         )
         frontier = met.join(reached, ["source", "id"], "left_anti").localCheckpoint()
-        if frontier.isEmpty():
-            break
         reached = reached.unionByName(frontier)
+        if hop < max_hops and frontier.isEmpty():
+            break
     return reached
+
+
+def _held(edges: DataFrame) -> DataFrame:
+    """The ends of edges, kept by the tasks that read them: where they come from they are looked at once."""
+    return edges.select("src", "dst").localCheckpoint(eager=False)
 
 
 def _everybody(edges: DataFrame, vertices: DataFrame | None) -> DataFrame:

@@ -15,7 +15,7 @@ from omnigraph.schema.catalog import Cardinality, EdgeType
 from omnigraph.spark.load.committed_ids import BucketOfCommitted
 from omnigraph.spark.load.load_messages import LoadContext
 from omnigraph.write.validate.collector import ViolationCollector
-from omnigraph.write.validate.graph_rules import check_end
+from omnigraph.write.validate.graph_rules import check_end, missing_nodes
 from omnigraph.write.validate.key_changes import TableChange
 
 MOST_NODES = 5_000_000
@@ -44,12 +44,21 @@ class KnownEnds:
         """Report edges with an end that does not exist. False: that cannot be told here."""
         if self._type is None:
             return False
+        if self._all_known(self._type, keys):
+            return True
         for end in ("src", "dst"):
             # A row without an end has been reported already.
             there = keys.filter(pc.is_valid(keys[end])) if keys[end].null_count else keys
             table = TableChange(there, replaces_all=self._replaces, known_new=True)
             check_end(self._type, end, table, {}, self._committed, violations)
         return True
+
+    def _all_known(self, type_: EdgeType, keys: pa.Table) -> bool:
+        """Whether both ends are nodes of one type and all there: told by one look-up, as in nearly every load."""
+        if type_.source != type_.target:
+            return False
+        ends = pa.chunked_array([*keys["src"].chunks, *keys["dst"].chunks], pa.string()).drop_null()
+        return not len(missing_nodes(f"node:{type_.source}", ends, {}, self._committed))
 
 
 def _edges_alone(context: LoadContext) -> EdgeType | None:

@@ -23,7 +23,7 @@ from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
 from omnigraph.ledger.commit.staging_marks import any_marked
 from omnigraph.ledger.values import MAIN, Snapshot, StreamBatch, WriterKind
 from omnigraph.spark.load.load_input import LoadInput, open_load_input
-from omnigraph.spark.load.load_messages import MESSAGE_SCHEMA, Kind, LoadContext, Message, pack, unpack
+from omnigraph.spark.load.load_messages import MESSAGE_SCHEMA, Kind, LoadContext, Message, pack, plain_snapshot, unpack
 from omnigraph.spark.load.load_tasks import TaskReport
 from omnigraph.spark.session.job_metrics import metrics_of
 from omnigraph.spark.session.progress import Job, run_job
@@ -167,7 +167,7 @@ class _Load:
             context = LoadContext(
                 self._store.uri,
                 self._catalog,
-                _plain(self._snapshot),
+                plain_snapshot(self._snapshot),
                 lines,
                 self._mode.value,
                 buckets,
@@ -354,10 +354,3 @@ def _by_fragment(addresses: pa.Array) -> list[pa.Array]:
     fragments = numbers >> np.uint64(32)
     starts = np.flatnonzero(np.r_[True, fragments[1:] != fragments[:-1]])
     return [pa.array(part) for part in np.split(numbers, starts[1:])]
-
-
-def _plain(snapshot: Snapshot) -> Snapshot:
-    """The snapshot in a form that pickles."""
-    return Snapshot(
-        snapshot.branch, snapshot.manifest_version, snapshot.head, snapshot.schema_digest, dict(snapshot.tables)
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from omnigraph.errors import Violation
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.spark.load.load_messages import MESSAGE_SCHEMA, LoadContext, pack
 from omnigraph.spark.load.load_splits import COLUMNAR, Split, SplitOutcome, groups_of, plan_splits, weight_of
+from omnigraph.spark.load.parquet_scans import ParquetScan, parquet_scan
 from omnigraph.spark.spread import one_partition_each, placed
 from omnigraph.write.decode.files import InputFile, kept_file, named_files
 from omnigraph.write.decode.frames import decode_frames
@@ -36,6 +38,9 @@ _SPLIT_MARK = "\x00split "
 def open_load_input(session: SparkSession, data: Any, options: InputOptions, stack: ExitStack) -> LoadInput:
     """The input of a load, whatever it is."""
     if type(data).__module__.startswith("pyspark.") and hasattr(data, "mapInArrow"):
+        scan = parquet_scan(data)
+        if scan is not None:
+            return ScanInput(data, scan, options, _cores(session))
         return FrameInput(data, options, _frame_buckets(session, data))
     files = named_files(data)
     if files is not None:
@@ -85,24 +90,28 @@ class FilesInput(LoadInput):
 
     def messages(self, session: SparkSession, context: LoadContext, whole: frozenset[str], job: Job) -> DataFrame:
         """One task for each split, or for a few of them when they are small."""
-        self._splits = plan_splits(self._files, self._cores, whole)
+        self._splits = self._planned(whole)
         groups = groups_of(self._splits, self._cores)
         work = [pickle.dumps([(split, self._source(split)) for split in group]) for group in groups]
-        frame = one_partition_each(session, work)
+        # Their descriptions are small and travel with the function: rows for them would pass another worker first.
+        frame = session.range(0, len(work), 1, len(work))
         records, size = job.records, job.bytes
 
         def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             from omnigraph.spark.load.load_tasks import split_messages
 
             for batch in batches:
-                for payload in batch.column("payload").to_pylist():
-                    group = pickle.loads(payload)
+                for number in batch.column("id").to_pylist():
+                    group = pickle.loads(work[number])
                     first, others = group[0][0], len(group) - 1
                     with placed(f"{first} and {others} more files" if others else str(first)):
                         yield from pack(split_messages(context, group, records.add))
                     size.add(sum(split.bytes for split, _ in group))
 
         return frame.mapInArrow(task, MESSAGE_SCHEMA)
+
+    def _planned(self, whole: frozenset[str]) -> list[Split]:
+        return plan_splits(self._files, self._cores, whole)
 
     def _source(self, split: Split) -> str:
         return f"{_SPLIT_MARK}{self._rank[split.file.name]:08d} {split.number:08d}"
@@ -128,6 +137,29 @@ class FilesInput(LoadInput):
             return Place(split.file.name, record)
 
         return place
+
+
+class ScanInput(FilesInput):
+    """A Spark DataFrame that is columns of Parquet files: tasks read those. Its records are numbered in the files."""
+
+    def __init__(self, frame: DataFrame, scan: ParquetScan, options: InputOptions, cores: int) -> None:
+        super().__init__(scan.files, options, cores)
+        self._frame = frame
+        self._columns = scan.columns
+
+    def graph_type(self, catalog: Catalog) -> GraphType | None:
+        """The type that the rows are of; a frame does not say it itself."""
+        return find_graph_type(catalog, self.options)
+
+    def messages(self, session: SparkSession, context: LoadContext, whole: frozenset[str], job: Job) -> DataFrame:
+        """One task for each split of the files."""
+        column_mapping(context.catalog, find_graph_type(context.catalog, self.options), self.options).resolve(
+            self._frame.columns
+        )
+        return super().messages(session, context, whole, job)
+
+    def _planned(self, whole: frozenset[str]) -> list[Split]:
+        return [replace(split, columns=self._columns) for split in super()._planned(whole)]
 
 
 class FrameInput(LoadInput):

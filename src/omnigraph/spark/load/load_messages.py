@@ -7,10 +7,10 @@ about (an id, a unique tuple, the node at the end of an edge). Spark moves a few
 from __future__ import annotations
 
 import pickle
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,13 @@ class LoadContext:
     options: InputOptions = field(default_factory=InputOptions)
     embedding: EmbeddingSettings | None = None
     """What makes vectors in tasks; None when nothing does."""
+
+
+def plain_snapshot(snapshot: Snapshot) -> Snapshot:
+    """The snapshot in a form that pickles."""
+    return Snapshot(
+        snapshot.branch, snapshot.manifest_version, snapshot.head, snapshot.schema_digest, dict(snapshot.tables)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +178,13 @@ def bucket_of(column: pa.ChunkedArray, buckets: int) -> np.ndarray[Any, np.dtype
     return np.asarray(numbers.to_arrow_table()["n"].to_numpy())
 
 
-@cache
-def duckdb_connection() -> Any:
-    """One connection per process: to open one takes longer than to hash a block of values."""
-    import duckdb
+_own = threading.local()
 
-    return duckdb.connect(config={"threads": 1})
+
+def duckdb_connection() -> Any:
+    """One connection per thread: to open one takes longer than to hash a block of values."""
+    if not hasattr(_own, "connection"):
+        import duckdb
+
+        _own.connection = duckdb.connect(config={"threads": 1})
+    return _own.connection

@@ -37,6 +37,9 @@ from omnigraph.write.validate.collector import ViolationCollector
 
 SMALLEST_SPLIT = 8 << 20
 LARGEST_SPLIT = 256 << 20
+ENOUGH_COLUMNS = 32 << 20
+"""Columns that are worth a task of their own before there are four for each core: each looks at committed nodes."""
+
 BLOCK_BYTES = 8 << 20
 COLUMNAR = 4
 """How many bytes of JSON lines a byte of a compressed file or of columns is worth."""
@@ -59,6 +62,8 @@ class Split:
     end: int | None = None
     row_groups: tuple[int, ...] | None = None
     first_record: int = 1
+    columns: tuple[tuple[str, str], ...] | None = None
+    """Of a file of columns, which of them are read, each with the name it goes by; None: all as they are."""
 
     @property
     def bytes(self) -> int:
@@ -92,7 +97,7 @@ def plan_splits(files: Sequence[InputFile], cores: int, whole: frozenset[str] = 
     size = _split_size((file.size for file in files), cores)
     splits: list[Split] = []
     for file in files:
-        splits += [replace(split, number=0) for split in _cut(file, size, file.name in whole)]
+        splits += [replace(split, number=0) for split in _cut(file, size, cores, file.name in whole)]
     return [replace(split, number=number) for number, split in enumerate(splits)]
 
 
@@ -125,9 +130,9 @@ def _split_size(sizes: Iterable[int], cores: int) -> int:
     return min(max(sum(sizes) // max(4 * cores, 1), SMALLEST_SPLIT), LARGEST_SPLIT)
 
 
-def _cut(file: InputFile, size: int, keep_whole: bool) -> Iterator[Split]:
+def _cut(file: InputFile, size: int, cores: int, keep_whole: bool) -> Iterator[Split]:
     if file.suffix == ".parquet":
-        yield from _row_groups(file, size)
+        yield from _row_groups(file, size, cores)
         return
     if keep_whole or file.suffix in TABLE_SUFFIXES or file.size <= size or not _is_json_lines(file):
         yield Split(0, file)
@@ -139,9 +144,12 @@ def _cut(file: InputFile, size: int, keep_whole: bool) -> Iterator[Split]:
         start = end
 
 
-def _row_groups(file: InputFile, size: int) -> Iterator[Split]:
+def _row_groups(file: InputFile, size: int, cores: int) -> Iterator[Split]:
     with file.open_raw() as stream:
         metadata = pyarrow.parquet.ParquetFile(stream).metadata
+    every = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+    # Columns are read fast: two splits for each core do, until they are large. Groups of rows differ by a little.
+    size = max(size, min(every * 7 // (16 * cores), ENOUGH_COLUMNS))
     groups: list[int] = []
     group_bytes, first, rows = 0, 1, 0
     for number in range(metadata.num_row_groups):
@@ -213,7 +221,7 @@ def _table_rows(
     file = split.file
     try:
         with file.open_raw() as stream:
-            names, batches, is_text = _batches(file, stream, split.row_groups)
+            names, batches, is_text = _batches(file, stream, split)
             check_header(mapping, names, file)
             yield from decode_frames(
                 mapping, batches, source, violations, text_values=is_text, first_record=split.first_record
@@ -223,16 +231,25 @@ def _table_rows(
     yield SplitOutcome(split.number, 0)
 
 
-def _batches(
-    file: InputFile, stream: Any, row_groups: tuple[int, ...] | None
-) -> tuple[list[str], Iterator[pa.RecordBatch], bool]:
+def _batches(file: InputFile, stream: Any, split: Split) -> tuple[list[str], Iterator[pa.RecordBatch], bool]:
     """The names of the columns, the rows, and whether every value is text."""
     if file.suffix in CSV_SUFFIXES:
         return csv_header(file), read_csv(file), True
     if file.suffix == ".parquet":
         parquet = pyarrow.parquet.ParquetFile(stream)
-        groups = list(row_groups) if row_groups is not None else None
+        groups = list(split.row_groups) if split.row_groups is not None else None
+        if split.columns is not None:
+            return [name for _, name in split.columns], _chosen(parquet, groups, split.columns), False
         names = parquet.schema_arrow.names
         return names, parquet.iter_batches(batch_size=ROWS_PER_BATCH, row_groups=groups), False
     reader = pa.ipc.open_file(stream)
     return reader.schema.names, (reader.get_batch(number) for number in range(reader.num_record_batches)), False
+
+
+def _chosen(
+    parquet: pyarrow.parquet.ParquetFile, groups: list[int] | None, columns: Sequence[tuple[str, str]]
+) -> Iterator[pa.RecordBatch]:
+    """Some columns of some groups of rows, under other names."""
+    wanted = list(dict.fromkeys(column for column, _ in columns))
+    for batch in parquet.iter_batches(batch_size=ROWS_PER_BATCH, row_groups=groups, columns=wanted):
+        yield pa.RecordBatch.from_arrays([batch.column(column) for column, _ in columns], [name for _, name in columns])

@@ -13,15 +13,17 @@ from omnigraph.query import ir
 from omnigraph.query.predicates import conjuncts
 from omnigraph.query.typing import can_fail, type_of
 from omnigraph.spark.query import blocks
-from omnigraph.spark.query.aggregates import Asked, Keys, grouped
 from omnigraph.spark.query.bindings import KEY, TYPE, Bindings, Names, column, joined_on
 from omnigraph.spark.query.expressions import BOOLEAN, Wanted, computed, kept, lower_expression, lower_predicate
+from omnigraph.spark.query.groups.aggregates import Asked, Keys, grouped
+from omnigraph.spark.query.groups.everything import over_everything
 from omnigraph.spark.query.needs import field_of, stored_type
 from omnigraph.spark.query.walks import Walks
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from omnigraph.spark.query.groups.scan_groups import ScanGroups
     from omnigraph.spark.query.searching import Searching
     from omnigraph.spark.query.tables import Tables
 
@@ -36,6 +38,7 @@ class Lowering:
         bind: Callable[[ir.Expr], ir.Expr],
         searching: Searching,
         names: Names,
+        scan_groups: ScanGroups,
     ) -> None:
         self._tables = tables
         self._variables = tables.variables
@@ -43,6 +46,7 @@ class Lowering:
         self._bind = bind
         self._searching = searching
         self._names = names
+        self._scan_groups = scan_groups
         self._wanted: int | None = None
         self._walks = Walks(tables, names, self._kept_edges)
 
@@ -81,7 +85,8 @@ class Lowering:
             case ir.Fuse(input=below, ranking=ranking, column=name):
                 return self._fuse(self.block(below, outer), ranking, name)
             case ir.GroupBy():
-                return self._group(operator, self.block(operator.input, outer))
+                where_read = self._scan_groups.lowered(operator)
+                return where_read or self._group(operator, self.block(operator.input, outer))
             case ir.Sort(input=below, keys=keys, tie_break=tie_break):
                 return self._sort(self.block(below, outer), keys, tie_break)
             case ir.Limit(count=count, offset=offset):
@@ -238,15 +243,12 @@ class Lowering:
         keys = {rows.key(var): column(rows.key(var)) for var in entities.values()}
         carried = [name for name in places.values() if name not in keys]
         keys |= dict(zip(key_names.values(), made))
-        frame = grouped(
-            rows.frame,
-            Keys(keys, carried),
-            [
-                Asked(_aggregate_of(each), each.type, name, argument)
-                for each, name, argument in zip(operator.aggregates, names.values(), made[len(values) :], strict=True)
-            ],
-            rows.identity(operator.row_order),
-        )
+        asked = [Asked(_aggregate_of(each), each.type, names[each.name]) for each in operator.aggregates]
+        arguments, row_order = made[len(values) :], rows.identity(operator.row_order)
+        if keys:
+            frame = grouped(rows.frame, Keys(keys, carried), asked, arguments, row_order)
+        else:
+            frame = over_everything(rows.frame, asked, arguments, row_order)
         return Bindings(frame, places, {**key_names, **names}, entities)
 
     def _counted(self, rows: Bindings, wanted: ir.Aggregate, argument: Column) -> Column:

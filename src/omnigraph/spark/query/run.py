@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from omnigraph.config import settings
 from omnigraph.embed.provider import EmbeddingProvider
-from omnigraph.ledger.snapshots import table_of
 from omnigraph.query import ir
 from omnigraph.query.bind import bind_parameters
 from omnigraph.query.predicates import bound
@@ -26,15 +25,16 @@ from omnigraph.schema.types import EntityType
 from omnigraph.spark.query.bindings import Bindings, Names, Variables, column
 from omnigraph.spark.query.by_index import answered_by_indexes
 from omnigraph.spark.query.conditions import Conditions
+from omnigraph.spark.query.groups.scan_groups import ScanGroups
 from omnigraph.spark.query.identities import Identities, with_rows_counted
 from omnigraph.spark.query.lowering import Lowering, entity_variable
 from omnigraph.spark.query.needs import Needs
 from omnigraph.spark.query.searching import Searching
+from omnigraph.spark.query.snapshot_reads import SnapshotReads
 from omnigraph.spark.query.tables import Tables
 from omnigraph.spark.session.progress import run_job, stopped_by
 from omnigraph.spark.spread import told_in_our_words
 from omnigraph.spark.types import from_travelling
-from omnigraph.storage.reading.filters import Filter
 from omnigraph.write.progress import ProgressCallback
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def run_query(
     with run_job(session, described, progress) as job, stopped_by(stop, job), told_in_our_words():
         job.step("running")
         stop.check()
-        frame, columns = run.lowered()
+        frame, columns = run.lowered(at_once=True)
         flat: list[Column] = []
         for parts in columns.values():
             flat += parts.values() if isinstance(parts, dict) else [parts]
@@ -137,23 +137,27 @@ class _Run:
         self.values = bind_parameters(query.parameters, values)
         self.now = datetime.datetime.now(datetime.UTC)
         self.provider = provider
-        self._frames: dict[tuple[Any, ...], DataFrame] = {}
+        self._reads = SnapshotReads(session, store, snapshot)
 
-    def lowered(self) -> tuple[DataFrame, dict[str, Parts]]:
-        """The rows below the projection, and what each returned column is made of, in their order."""
+    def lowered(self, *, at_once: bool = False) -> tuple[DataFrame, dict[str, Parts]]:
+        """The rows below the projection, and what each returned column is made of, in their order. `at_once`: parts of
+        the query may be run on the way."""
         names = Names()
         variables = Variables(self.query.all_variables or self.query.variables)
         query = replace(self.query, root=with_rows_counted(self.query.root))
         needs = Needs(query, self._shown)
         conditions = Conditions(query.root, self._bound)
         identities = Identities(query.root, needs, conditions)
-        tables = Tables(self._frame, self.catalog, variables, needs, conditions, identities, names)
+        tables = Tables(self._reads.rows, self.catalog, variables, needs, conditions, identities, names)
         lowering = Lowering(
             tables,
             self.session.range(1).select(),
             self._bound,
-            Searching(self._frame, self.reader(), caches_of(self.store), self.catalog, variables, self._query_vector),
+            Searching(
+                self._reads.rows, self.reader(), caches_of(self.store), self.catalog, variables, self._query_vector
+            ),
             names,
+            ScanGroups(tables, self._reads, self._bound, names, at_once=at_once),
         )
         rows = lowering.block(query.root.input)
         wanted = query.root.columns
@@ -175,17 +179,6 @@ class _Run:
 
     def _bound(self, expr: ir.Expr) -> ir.Expr:
         return bound(expr, self.values, self.now)
-
-    def _frame(self, table_key: str, columns: Sequence[str], condition: Filter | None) -> DataFrame:
-        from omnigraph.spark.source.datasource import fixed_frame
-
-        known = (table_key, *columns, condition)
-        if known not in self._frames:
-            table = table_of(self.snapshot.pin(table_key))
-            self._frames[known] = fixed_frame(
-                self.session, self.store.uri, self.store.tables, table, columns, condition
-            )
-        return self._frames[known]
 
     def reader(self) -> StoredTables:
         """The driver's own way to the tables, for what their indexes say."""

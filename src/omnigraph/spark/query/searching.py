@@ -29,6 +29,7 @@ from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.search_settings import TextSettings
 from omnigraph.schema.types import VectorType
 from omnigraph.spark.query.bindings import Bindings, Variables, type_name
+from omnigraph.spark.query.row_places import all_places, first_places
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -103,9 +104,7 @@ class Searching:
         places = []
         for part in (ranking.first, ranking.second):
             key, place = name(), name()
-            ranked = self._places(part, rows, constant, key, place)
-            depth = fused_depth(wanted)
-            ranked = ranked if depth is None else ranked.where(f.col(place) <= depth)
+            ranked = self._places(part, rows, constant, key, place, fused_depth(wanted))
             frame = frame.join(ranked, f.col(rows.key(part.var)) == f.col(key), "left").drop(key)
             places.append(f.col(place))
         shares = [f.coalesce(f.lit(1.0) / (f.lit(k) + place), f.lit(0.0)) for place in places]
@@ -113,19 +112,18 @@ class Searching:
         return frame, f.when(either, shares[0] + shares[1])
 
     def _places(
-        self, ranking: ir.Nearest | ir.Bm25, rows: Bindings, constant: Constant, key: str, place: str
+        self, ranking: ir.Nearest | ir.Bm25, rows: Bindings, constant: Constant, key: str, place: str, depth: int | None
     ) -> DataFrame:
-        """The place of each entity from 1, ties by id; entities without a score have none."""
-        from pyspark.sql import Window
+        """The place of each entity from 1 to `depth`, ties by id; entities without a score have none."""
         from pyspark.sql import functions as f
 
         score = self.score(ranking, rows, constant)
         scored = rows.frame.select(f.col(rows.key(ranking.var)).alias(key), score.alias("score")).dropDuplicates([key])
-        best = f.col("score").desc() if isinstance(ranking, ir.Bm25) else f.col("score").asc()
-        numbered = scored.where(f.col("score").isNotNull()).withColumn(
-            place, f.row_number().over(Window.orderBy(best, f.col(key)))
-        )
-        return numbered.select(key, place)
+        scored = scored.where(f.col("score").isNotNull())
+        order = [f.col("score").desc() if isinstance(ranking, ir.Bm25) else f.col("score").asc(), f.col(key).asc()]
+        if depth is None:
+            return all_places(scored, order, place)[0].select(key, place)
+        return first_places(scored, order, place, depth).select(key, place)
 
     def _distance(self, ranking: ir.Nearest, value: Any) -> Callable[[pa.Array], pa.Array]:
         metric = searched_by(self._catalog, ranking, self._variables.tables(ranking.var)[0]).metric

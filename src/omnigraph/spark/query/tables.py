@@ -79,14 +79,19 @@ class Tables:
         """
         graph_type = self.catalog.table(table_key)
         assert graph_type is not None
-        known = {*_OWN, *(each.column for each in graph_type.properties)}
-        there = [field.column if _has(graph_type, field) else None for field in fields]
+        there = [field.column if has_field(graph_type, field) else None for field in fields]
         stored = list(dict.fromkeys([*own, *(name for name in there if name is not None)]))
-        condition = None if bound is None else self.conditions.on(*bound, known)
+        condition = None if bound is None else self.condition(table_key, *bound)
         rows = self.frames(table_key, stored, condition).toDF(*[f"t{position}" for position in range(len(stored))])
         place = {name: column(f"t{position}") for position, name in enumerate(stored)}
         looked_at = [_typed(None if name is None else place[name], field) for name, field in zip(there, fields)]
         return [*(place[name] for name in own), *looked_at], rows
+
+    def condition(self, table_key: str, operator: ir.Operator, var: str) -> Filter | None:
+        """What holds for every row of a table that an operator binds a variable to."""
+        graph_type = self.catalog.table(table_key)
+        assert graph_type is not None
+        return self.conditions.on(operator, var, {*_OWN, *(each.column for each in graph_type.properties)})
 
     def edge_tables(self, step: ir.Expand) -> list[tuple[str, str, str]]:
         """The edge tables that a traversal follows, with the types of their ends."""
@@ -107,7 +112,7 @@ def union(parts: Sequence[DataFrame]) -> DataFrame:
     return reduce(lambda a, b: a.union(b), parts)
 
 
-def _has(graph_type: GraphType, field: Field) -> bool:
+def has_field(graph_type: GraphType, field: Field) -> bool:
     """Whether a type has the field. A property of the same name and another type is not meant: a block can ask for that
     of one type of an interface."""
     declared = next((each for each in graph_type.properties if each.column == field.column), None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import socket
 import sys
 import tempfile
 import threading
@@ -91,6 +92,9 @@ def local_settings(master: str, memory_bytes: int, cores: int) -> dict[str, str]
         "spark.sql.shuffle.partitions": str(max(4 * cores_of(master, cores), 4)),
         "spark.local.dir": tempfile.gettempdir(),
         "spark.hadoop.fs.defaultFS": "file:///",
+        # Over TCP each task waits some 40 ms for a delayed acknowledgement before its worker begins. Not on clusters:
+        # the temporary directory of a container can have a longer name than such a socket may.
+        "spark.python.unix.domain.socket.enabled": str(hasattr(socket, "AF_UNIX")).lower(),
     }
 
 

@@ -9,7 +9,6 @@ does not import Lance: the processes in which Spark plans have no use for it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,7 +24,6 @@ from omnigraph.spark.source.frame_options import FrameOptions, graph_uri
 from omnigraph.spark.source.readers import FilteringReader, Reader, tables_of
 from omnigraph.spark.source.scan_plan import ScanPlan, plan_from_text, scan_plan
 from omnigraph.spark.types import spark_schema
-from omnigraph.storage.reading.filters import Filter
 from omnigraph.storage.values import TableVersion
 
 if TYPE_CHECKING:
@@ -86,24 +84,6 @@ def table_frame(
     wanted = checked_columns(schema, columns)
     plan = scan_plan(table, schema, tables.fragments(table))
     return _planned_frame(session, uri, schema, wanted, plan, push_down=push_down)
-
-
-def fixed_frame(
-    session: SparkSession,
-    uri: str,
-    tables: TableStore,
-    table: TableVersion,
-    columns: Sequence[str],
-    condition: Filter | None,
-) -> DataFrame:
-    """The rows of one table version for which a condition holds, to be used several times in one query.
-
-    Spark pushes no filter down into it: it keeps what it pushed with the frame, not with the scan, and would read every
-    scan of the frame under the filters of one of them.
-    """
-    schema = tables.schema(table)
-    plan = scan_plan(table, schema, tables.fragments(table))
-    return _planned_frame(session, uri, schema, columns, replace(plan, filterable=pa.schema([]), condition=condition))
 
 
 def _planned_frame(

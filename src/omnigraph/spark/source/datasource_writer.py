@@ -1,8 +1,8 @@
 """`df.write.format("omnigraph")`: the same checks and the same four phases as every other load.
 
 Spark gives a data source no second stage, so tasks check rows and write fragments, and hand the key columns to the
-commit, which checks across rows in one process. Keys go through the store of the graph, not through the driver, and are
-looked at in parts, as those of an in-process load are. `graph.load(df, …)` checks them in many tasks.
+commit, which checks across rows in its own process. Keys go through the store of the graph, not through the driver, in
+the buckets that the tasks of `graph.load(df, …)` would check.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -26,26 +25,23 @@ from omnigraph.ledger.snapshots import find_type, table_of
 from omnigraph.ledger.store import GraphStore, open_store
 from omnigraph.ledger.values import Snapshot, TablePin, WriterKind
 from omnigraph.schema.catalog import Catalog, GraphType
-from omnigraph.scratch import scratch_folder
 from omnigraph.spark.load.load_input import stored_batches
-from omnigraph.spark.load.load_messages import LoadContext
+from omnigraph.spark.load.load_messages import LoadContext, plain_snapshot
 from omnigraph.spark.load.load_tasks import FragmentWriter, TaskReport
 from omnigraph.spark.source.frame_options import FrameOptions
-from omnigraph.spark.source.staged_keys import StagedKeys, clear_keys, fetch_keys
+from omnigraph.spark.source.key_check import check_keys
+from omnigraph.spark.source.staged_keys import KeysOfTask, StagedKeys, clear_keys
 from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import parse_root
 from omnigraph.storage.values import TableVersion
-from omnigraph.write.committed import CommittedRows
 from omnigraph.write.decode.frames import decode_frames
 from omnigraph.write.decode.inputs import InputOptions, column_mapping
-from omnigraph.write.load.load_keys import key_schema, keys_of
+from omnigraph.write.load.load_keys import keys_of
 from omnigraph.write.rows.fill_vectors import check_and_fill
 from omnigraph.write.rows.overlay import fill_defaults
 from omnigraph.write.rows.row_ids import with_ids
 from omnigraph.write.validate.collector import ViolationCollector
-from omnigraph.write.validate.graph_rules import check_change, check_duplicate_ids, check_existing_ids
-from omnigraph.write.validate.key_changes import TableChange
 
 
 @dataclass
@@ -53,11 +49,7 @@ class Written(WriterCommitMessage):  # type: ignore[misc]  # PySpark has no type
     """What one task wrote, with the keys of its rows."""
 
     done: TaskReport = field(default_factory=TaskReport)
-    keys: list[bytes] = field(default_factory=list)
-    """Few keys, as they are."""
-    keys_at: list[str] = field(default_factory=list)
-    """Where the others are."""
-    own_ids: bool = False
+    keys: KeysOfTask = field(default_factory=KeysOfTask)
 
 
 class Writer(DataSourceArrowWriter):  # type: ignore[misc]  # PySpark has no types here
@@ -76,9 +68,7 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]  # PySpark has no typ
             self.type: GraphType = find_type(self.catalog, told.type_name)
             self.pin = snapshot.pin(self.type.table_key)
             self.is_needless = self._finds_rows(self.pin)
-            self.snapshot = Snapshot(
-                snapshot.branch, snapshot.manifest_version, snapshot.head, snapshot.schema_digest, dict(snapshot.tables)
-            )
+            self.snapshot = plain_snapshot(snapshot)
         as_told = InputOptions(None, told.get("src"), told.get("dst"), _mapped(told.get("map") or ""))
         self.mapping = column_mapping(self.catalog, self.type, as_told)
         self.mapping.resolve(list(columns))
@@ -109,26 +99,23 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]  # PySpark has no typ
         if self.is_needless:
             return message
         done = message.done
-        context = LoadContext(
-            self.uri, self.catalog, self.snapshot, {self.type.table_key: self.line}, self.mode, buckets=1
-        )
+        context = self._context(self.snapshot)
         writer = FragmentWriter(context, done)
         task = TaskContext.get()
         source = f"<frame, partition {task.partitionId()}>"
-        keys = StagedKeys(self.uri, self.mark, f"{task.partitionId():06d}-{task.taskAttemptId()}")
+        keys = StagedKeys(context, self.type, self.mark, task.partitionId(), task.taskAttemptId())
         try:
             pieces = decode_frames(self.mapping, stored_batches(iterator), source, done.violations)
             for piece in pieces:
                 own_ids = bool(self.type.key) or piece.table["id"].null_count < piece.count
-                message.own_ids |= own_ids
                 rows = with_ids(self.type, fill_defaults(self.type, piece), done.violations)
                 rows = check_and_fill(self.type, rows, partial(vectors_on_write, None), done.violations)
-                keys.put(keys_of(self.type, rows, with_ids=own_ids))
+                keys.put(keys_of(self.type, rows, with_ids=own_ids), own_ids=own_ids)
                 if not done.violations and rows.count:
                     writer.put(rows.table_key, rows.table)
             if not done.violations:
                 writer.flush()
-            message.keys, message.keys_at = keys.finish()
+            message.keys = keys.finish()
         except BaseException:
             writer.remove()
             raise
@@ -172,12 +159,11 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]  # PySpark has no typ
         if self._finds_rows(pin):
             self._remove(written)
             return None
+        told = [message.keys for message in written]
+        reports = check_keys(store.objects, self._context(snapshot), self.type, told)
         violations = ViolationCollector()
-        for message in written:
-            violations.merge(message.done.violations)
-        committed = CommittedRows(store, snapshot)
-        with scratch_folder("keys") as directory:
-            self._check(store, written, committed, violations, directory)
+        for done in [*(message.done for message in written), *reports]:
+            violations.merge(done.violations)
         violations.raise_if_any("the load")
         fragments = [text for message in written for text in message.done.fragments.get(self.type.table_key, [])]
         if not fragments and self.mode == "append":
@@ -187,25 +173,14 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]  # PySpark has no typ
         staged = store.tables.stage_fragments(self.line.at(pin.version), fragments, overwrite=overwrite)
         # Handed over only when it is committed: another attempt needs the same files.
         write = WriteSession(store, snapshot.branch, self.actor).table_write(pin, staged)
-        return session.intent(WriterKind.LOAD, snapshot, [write], reads=frozenset(committed.reads))
+        return session.intent(
+            WriterKind.LOAD, snapshot, [write], reads=frozenset().union(*(report.reads for report in reports))
+        )
 
-    def _check(
-        self,
-        store: GraphStore,
-        written: list[Written],
-        committed: CommittedRows,
-        violations: ViolationCollector,
-        directory: Path,
-    ) -> None:
-        given = ((message.keys, message.keys_at) for message in written)
-        found = fetch_keys(store.objects, given, directory)
-        keys = found if found is not None else key_schema(self.type).empty_table()
-        change = TableChange(keys, replaces_all=self.mode == "overwrite", known_new=True)
-        if any(message.own_ids for message in written):
-            check_duplicate_ids(self.type, change, violations)
-            if not change.replaces_all:
-                check_existing_ids(self.type, change, committed, violations)
-        check_change(self.catalog, {self.type.table_key: change}, committed, violations)
+    def _context(self, snapshot: Snapshot) -> LoadContext:
+        """What tasks and checks know of this write, on the state that it is checked against."""
+        lines = {self.type.table_key: self.line}
+        return LoadContext(self.uri, self.catalog, plain_snapshot(snapshot), lines, self.mode, buckets=1)
 
     def _remove(self, written: list[Written]) -> None:
         tables = TableStore(parse_root(self.uri))
