@@ -134,6 +134,10 @@ def _commit_in(store: GraphParts, window: Window, intent: WriteIntent, lease: st
         partial(store.manifest.read, intent.branch),
         *(partial(store.tables.head, pin.location, pin.lance_branch) for pin in own),
     )
+    seen = store.seen_versions.get(intent.branch.incarnation)
+    if seen is not None and current.version > seen + 1:
+        # Others have published since our last write: they are still at work.
+        store.queue.note_company(intent.branch.name)
     check_premises(store, intent, ref, current)
     check_not_blocked(store, intent.branch, intent.published_keys)
     check_heads(store, window, intent, current, dict(zip(own, (table.version for table in newest))))

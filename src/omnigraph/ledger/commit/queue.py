@@ -188,6 +188,10 @@ class WriteQueue:
             self._company[branch] = left - 1
         return left > 0
 
+    def is_accompanied(self, branch: str) -> bool:
+        """The same, for who only wants to know."""
+        return self._company.get(branch, 0) > 0
+
     @contextmanager
     def turn(self, branch: str, footprint: Footprint) -> Iterator[Turn]:
         """Wait for the turn of a write and hold it; `Busy` when nothing moves for as long as the settings allow."""

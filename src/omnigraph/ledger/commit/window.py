@@ -108,10 +108,13 @@ class CommitWindows:
                 else:
                     held.lease.release()
 
+    def is_left(self, branch: BranchRef) -> bool:
+        """Whether the lease of a branch was left to the next writer of this process."""
+        return is_left(self._graph, lease_name(branch))
+
     def must_wait(self, branch: BranchRef) -> bool:
         """Whether somebody else has the window of a branch, or is next for it, as far as a look costs nothing."""
-        name = lease_name(branch)
-        return not is_left(self._graph, name) and self._leases.must_wait(name)
+        return not self.is_left(branch) and self._leases.must_wait(lease_name(branch))
 
     def close(self) -> None:
         """Give back leases that were left to the next writer."""
