@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance.dataset import LanceDataset, LanceOperation
+from lance.fragment import FragmentMetadata
 
 from omnigraph.errors import BadRequest, HistoryGap, OmniGraphError
 from omnigraph.storage.handles.forks import list_forks
@@ -137,11 +138,20 @@ def _is_neutral(operation: LanceOperation.BaseOperation) -> bool:
 
 def _rows_changed(handles: Handles, made: TableVersion) -> bool | None:
     try:
+        older, newer = handles.at(made.at(made.version - 1)), handles.at(made)
+        if older.schema == newer.schema and _pieces(older) == _pieces(newer):
+            # A reservation of fragments. To compare the rows would take longer, and a compaction has writers waiting.
+            return False
         found = delta(handles, made.location, made.branch, made.version - 1, made.version)
         readers = (found.inserted, found.updated, found.deleted_row_ids)
         return any(batch.num_rows for reader in readers for batch in reader)
     except Exception:
         return None
+
+
+def _pieces(handle: LanceDataset) -> list[FragmentMetadata]:
+    """What the rows of a version are kept in: files, which of their rows are deleted, and the ids of all."""
+    return [fragment.metadata for fragment in handle.get_fragments()]
 
 
 def _is_from_elsewhere(handles: Handles, table: TableVersion) -> bool:
