@@ -139,7 +139,7 @@ def _throughput(directory: Path, writes: int, rounds: int) -> list[Row]:
                 )
                 for writers in (8, 32)
             ]
-            four = lambda s=spread: processes(uri, 4, writes // 2, s)  # type: ignore[misc]  # noqa: E731
+            four = lambda s=spread: processes(uri, 4, writes, s)  # type: ignore[misc]  # noqa: E731
             cases.append((f"4 processes, {where}", 4, four, GOAL))
         cases.append(
             (

@@ -6,7 +6,7 @@ Errors of libraries are wrapped at the edge of the package that calls the librar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -126,9 +126,15 @@ class ExpectedVersionMismatch:
 
 
 class TableMoved(Conflict):
-    """A table was published by another writer after this write had read it."""
+    """A table was published by another writer after this write had read it.
 
-    def __init__(self, message: str, mismatch: ExpectedVersionMismatch, *, data_changed: bool = True) -> None:
+    Whether data of the table changed is told by the history, which takes longer to read than a small write takes: it
+    may be given as a function, which is called when somebody asks.
+    """
+
+    def __init__(
+        self, message: str, mismatch: ExpectedVersionMismatch, *, data_changed: bool | Callable[[], bool] = True
+    ) -> None:
         super().__init__(
             message,
             manifest_conflict={
@@ -138,7 +144,22 @@ class TableMoved(Conflict):
             },
         )
         self.mismatch = mismatch
-        self.data_changed = data_changed
+        self._data_changed = data_changed
+
+    @property
+    def data_changed(self) -> bool:
+        """Whether one of the commits that moved the table changed data; true when the history cannot be read."""
+        if not isinstance(self._data_changed, bool):
+            try:
+                self._data_changed = self._data_changed()
+            except OmniGraphError:
+                self._data_changed = True
+        return self._data_changed
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What it would ask stays in this process.
+        self._data_changed = self.data_changed
+        return super().__reduce__()
 
 
 class RowLevelCasContention(Conflict):

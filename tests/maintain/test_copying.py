@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 import omnigraph as og
 from omnigraph.errors import BadRequest, NotFound
 from omnigraph.failpoints import FailpointError, active
+from omnigraph.maintain.copying.carriers import Carriers, carry_here
 from omnigraph.maintain.copying.copy import copy
-from omnigraph.storage.objects.objects import open_objects
+from omnigraph.storage.objects.objects import ObjectInfo, ObjectStore, open_objects
 from omnigraph.storage.uri import parse_root
 from tests.faults.harness import run_killed
 from tests.ledger.old_graphs import forge
@@ -158,6 +160,53 @@ def test_a_copy_under_writes_is_one_state(tmp_path: Path) -> None:
                 assert nodes == {row["p.k"] for row in pairs if "-" in str(row["p.k"])}
             assert {f.rule.name for f in graph.verify(deep=True).findings} <= {"LEFTOVERS"}
             graph.mutate(ADD, k="after", branch="two")
+
+
+@pytest.mark.parametrize("name", ["{}.lance", "{}/blob", ".tmp{}"], ids=["data", "blob", "half-written"])
+def test_what_writers_stage_and_give_up_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    """Several processes that insert edges always have a file there that will go: a look without one never comes."""
+    place, target = str(tmp_path / "graph"), str(tmp_path / "copy")
+    live(place)
+    data = next(Path(place).glob("nodes/*/data"))
+    staged: list[Path] = []
+
+    def stage() -> None:
+        staged.append(data / name.format(uuid4().hex))
+        staged[-1].parent.mkdir(exist_ok=True)
+        staged[-1].write_bytes(b"rows")
+
+    def carry(source: ObjectStore, target: ObjectStore, files: Sequence[ObjectInfo]) -> Iterator[bool]:
+        """Between the listing and the copy one file goes, and another one comes."""
+        staged[-1].unlink()
+        stage()
+        return carry_here(source, target, files)
+
+    stage()
+    copy(place, target, carriers=lambda _: Carriers("local", carry))
+    assert everything(target) == everything(place)
+    with og.open(target) as graph:
+        assert {found.rule.name for found in graph.verify(deep=True).findings} <= {"LEFTOVERS"}
+
+
+def test_when_a_file_of_an_older_version_goes_all_is_looked_at_again(tmp_path: Path) -> None:
+    place, target = str(tmp_path / "graph"), str(tmp_path / "copy")
+    with og.init(place, schema="node P { k: String @key\n t: String? }") as graph:
+        for number in range(3):
+            graph.mutate(ADD, k=str(number))
+        graph.optimize(engine="local")
+    carried: list[int] = []
+
+    def carry(source: ObjectStore, target: ObjectStore, files: Sequence[ObjectInfo]) -> Iterator[bool]:
+        if not carried:
+            # What was there first is named by no version but older ones.
+            min(Path(place).glob("nodes/*/data/*.lance"), key=lambda path: path.stat().st_mtime_ns).unlink()
+        carried.append(len(files))
+        return carry_here(source, target, files)
+
+    copy(place, target, carriers=lambda _: Carriers("local", carry))
+    assert len(carried) == 3, "data in the first look; data and versions in the second"
+    with og.open(target) as graph:
+        assert [row["p.k"] for row in graph.query(ALL).rows()] == ["0", "1", "2"]
 
 
 def copy_it(target: str, source: str) -> None:

@@ -137,6 +137,18 @@ class PublishedFiles:
                     found += self._below(f"{base}/_indices/{segment.uuid}/")
         return found
 
+    def names(self, table: TableVersion) -> set[str]:
+        """The names of the data files (without their ending) and indexes that a version has, on its own line or on
+        those that it was made from. They are never used again, so each stands for one thing."""
+        handle = self._handles.at(table)
+        with lance_errors("reading the files of", table):
+            data = {
+                file._path.removesuffix(".lance")
+                for fragment in handle.get_fragments()
+                for file in fragment.metadata.files
+            }
+            return data | {str(segment.uuid) for index in handle.describe_indices() for segment in index.segments}
+
     def vectors(self, table: TableVersion) -> list[str]:
         """The deletion vectors that a version keeps on its own line."""
         handle = self._handles.at(table)

@@ -359,14 +359,13 @@ class TableStore:
         """Compact here; None when there is nothing to do. See `plan_compaction` for `spare_first`."""
         return compaction.stage_compaction(self.handles, table, options, spare_first=spare_first)
 
-    def compaction_fits(self, staged: StagedCompaction, table: TableVersion) -> bool:
-        """Whether nothing that a compaction rewrote has changed up to this version."""
-        return compaction.fits(self.handles, staged, table)
+    def stage_compaction_again(self, staged: StagedCompaction, table: TableVersion) -> StagedCompaction | None:
+        """A compaction on a later version; None when something that it rewrote has changed up to there."""
+        return compaction.stage_again(self.handles, staged, table)
 
-    def commit_compaction(self, staged: StagedCompaction, onto: TableVersion | None = None) -> TableVersion:
-        """Make a compaction the newest version: two versions on, untagged, no rows changed. `onto` is a version that it
-        fits, the one that it was staged on by default."""
-        return compaction.commit_compaction(self.handles, staged, onto)
+    def commit_compaction(self, staged: StagedCompaction) -> TableVersion:
+        """Make a compaction the newest version: two versions on, untagged, no rows changed."""
+        return compaction.commit_compaction(self.handles, staged)
 
     def abandon(self, write: StagedWrite | StagedCompaction) -> int:
         """Remove the files of a staged write that will not be committed, as far as possible; how many went."""

@@ -22,6 +22,7 @@ from omnigraph.ledger.recovery.sidecars import SidecarOwner
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, open_store
 from omnigraph.ledger.values import RECOVERY_ACTOR, Snapshot, TablePin, WriterKind
+from omnigraph.storage.values import TableVersion
 from tests.faults.harness import join, start_child, wait_for
 from tests.faults.invariants import check_history, check_invariants, check_pins_are_heads, observe
 from tests.faults.scenarios import work
@@ -350,6 +351,34 @@ class TestLayoutWork:
             run_write(fragmented, "main", lambda base, session: self.compact(base, session, WriterKind.LOAD))
         assert observe(fragmented) == before
         check_pins_are_heads(fragmented)
+
+    @pytest.mark.parametrize("strict", [False, True])
+    def test_rows_that_come_with_a_change_of_layout_are_not_published(
+        self, fragmented: GraphStore, strict: bool
+    ) -> None:
+        before = content(fragmented)
+
+        def prepare(base: Snapshot, session: WriteSession) -> WriteIntent:
+            pin = base.pin(PERSON)
+            more = fragmented.tables.scan_table(table_of(pin)).slice(0, 1)
+
+            def grow(line: TableVersion) -> TableVersion:
+                return fragmented.tables.commit_staged(fragmented.tables.stage_append(line, more), "somebody")
+
+            write = TableWrite(
+                PERSON,
+                pin.type_id,
+                pin.location,
+                pin,
+                table_of(pin),
+                pin.row_count,
+                apply=lambda commits: commits.untagged(grow, strict=strict),
+            )
+            return session.intent(WriterKind.OPTIMIZE, base, [write], changes_data=False)
+
+        with pytest.raises(InternalError, match="only its layout was to change"):
+            run_write(fragmented, "main", prepare)
+        assert content(fragmented) == before
 
     def test_work_that_moves_nothing_makes_no_commit(self, fragmented: GraphStore) -> None:
         head = fragmented.snapshot().head

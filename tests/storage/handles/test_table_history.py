@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import lance
 import pyarrow as pa
@@ -153,6 +154,28 @@ def test_removal_leaves_staged_files_of_a_live_writer(tables: TableStore) -> Non
     landed = tables.commit_staged(staged, "op")
     assert sorted(lance.dataset(tables.root.child("t")).to_table()["id"].to_pylist()) == ["a", "b", "staged"]
     assert landed.version == 3
+
+
+def test_a_version_that_could_not_be_removed_goes_when_its_files_are_gone(
+    local_tables: TableStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lance does not tell that the disk refused to remove a version, and removes its files."""
+    tables = local_tables
+    table = tables.create("t", PEOPLE, rows=people("a"))
+    for _ in range(3):
+        table = tables.commit_staged(tables.stage_upsert(table, people("a")), "change")
+    kept = Path(tables.root.path, table.at(2).manifest_file)
+    description = kept.read_bytes()
+    cleanup = LanceDataset.cleanup_old_versions
+
+    def refused(handle: LanceDataset, **options: object) -> object:
+        removed = cleanup(handle, **options)
+        kept.write_bytes(description)
+        return removed
+
+    monkeypatch.setattr(LanceDataset, "cleanup_old_versions", refused)
+    assert tables.remove_versions("t", None, [1, 2]) > 0
+    assert [info.version for info in tables.versions("t", None)] == [3, 4]
 
 
 def test_versions_that_go_while_they_are_listed_are_left_out(

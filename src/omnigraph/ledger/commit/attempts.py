@@ -36,6 +36,7 @@ from omnigraph.ledger.commit.taken_over import TakenOver, settle
 from omnigraph.ledger.commit.window import Window
 from omnigraph.ledger.commit.write_session import WriteSession
 from omnigraph.ledger.manifest.manifest import ManifestState
+from omnigraph.ledger.manifest.publish import place
 from omnigraph.ledger.parts import GraphParts
 from omnigraph.ledger.recovery.recover import heal
 from omnigraph.ledger.values import BranchRef, GraphCommit, Snapshot
@@ -124,6 +125,7 @@ def run_write(
         if footprint is not None and not has_turn:
             held.enter_context(store.queue.turn(branch_name, footprint))
         contended = footprint is not None and store.queue.is_contended(branch_name)
+        accompanied = footprint is not None and store.queue.is_accompanied(branch_name)
         lease, start = _entered(
             store, branch_name, operation, held, in_schema=holds_schema_lock, with_state=not contended
         )
@@ -143,22 +145,24 @@ def run_write(
                 with ExitStack() as window_held:
                     branch, state = start if start is not None else (store.branch(branch_name, operation), None)
                     start = None
-                    hold = patience.lost >= HOLD_AFTER
-                    place = _PlaceInLine(store, branch, lease, window_held, wait, contended=hold)
+                    # A lease that was passed on to this process's next writer is not kept for long.
+                    left = accompanied and store.windows.is_left(branch)
+                    hold = patience.lost >= HOLD_AFTER or left
+                    line = _PlaceInLine(store, branch, lease, window_held, wait, contended, accompanied or hold)
                     if hold and ahead and store.windows.must_wait(branch):
                         _prepare_ahead(store, branch, touched, actor, written)
-                    enter = place.enter if hold or footprint is not None else None
-                    window = place.enter() if hold else None
+                    enter = line.enter if hold or footprint is not None else None
+                    window = line.enter() if hold else None
                     attempted = partial(_attempt, store, branch, touched, actor, if_commit, lease, wait, written)
                     try:
                         commit = attempted(None if hold else state, window, enter)
                     except TableMoved as moved:
-                        if hold or place.window is None:
+                        if hold or line.window is None:
                             raise
                         # It has waited for its turn, and has it: nobody comes between while it is prepared again.
                         _prepare_again_or_raise(store, moved, surface, patience)
                         store.queue.note_lost(branch_name)
-                        commit = attempted(None, place.window, None)
+                        commit = attempted(None, line.window, None)
                 store.queue.note_done(branch_name)
                 return commit
             except TakenOver as lost:
@@ -181,8 +185,8 @@ class _PlaceInLine:
         lease: Lease,
         held: ExitStack,
         wait: float | None,
-        *,
         contended: bool,
+        accompanied: bool,
     ) -> None:
         self.window: Window | None = None
         self._store = store
@@ -191,22 +195,35 @@ class _PlaceInLine:
         self._held = held
         self._wait = wait
         self._contended = contended
+        self._accompanied = accompanied
+        self._waited = 0.0
 
     def enter(self) -> Window:
         """Wait for the window, and hold it until the attempt is over."""
         queue, name = self._store.queue, self._branch.name
-        stays = self._contended and self._store.root.is_local and queue.comes_back(name)
+        began = time.monotonic()
         self.window = self._held.enter_context(
             self._store.windows.enter(
                 self._branch,
                 None,
                 wait=self._wait,
-                more_wait=partial(queue.others, name) if self._contended else lambda: 0,
-                stays=stays,
+                more_wait=partial(queue.others, name) if self._accompanied else lambda: 0,
+                stays=self._stays,
                 give_back=self._give_back,
             )
         )
+        self._waited = time.monotonic() - began
         return self.window
+
+    def _stays(self) -> bool:
+        """Whether the lease is kept for one more write of a program that makes one after another.
+
+        Not where nobody else moves its tables: those writes are prepared before they have the window, and the first in
+        a turn holds it no longer than the second. Nor when the line is late.
+        """
+        queue, name = self._store.queue, self._branch.name
+        late = queue.note_waited(name, self._waited)
+        return self._contended and self._store.root.is_local and queue.comes_back(name) and not late
 
     def _give_back(self, window: Lease) -> None:
         waited_for = self._store.queue.others(self._branch.name) > 0
@@ -328,15 +345,10 @@ def _attempt(
     enter: Callable[[], Window] | None,
 ) -> GraphCommit | None:
     """Prepare a write and commit it, in the window that is held, in the one that `enter` gets, or else in its own."""
+    known = store.manifest.last_known(branch)
     state = state if state is not None else store.manifest.read(branch)
     if if_commit is not None:
         check_if_commit(store, branch, state, if_commit)
-    seen = store.seen_versions.get(branch.incarnation)
-    if seen is not None and state.version > seen + 1:
-        # Others have published since our last write: they are still at work.
-        store.queue.note_company(branch.name)
-        if window is not None:
-            store.queue.note_lost(branch.name)
     session = WriteSession(store, branch, actor, written)
     intent: WriteIntent | None = None
     commit: GraphCommit | None = None
@@ -345,6 +357,9 @@ def _attempt(
         failpoint("write.prepared")
         if intent is not None:
             intent = replace(intent, if_commit=if_commit)
+            if window is not None and known is not None and _moved(known, state, intent):
+                # Prepared on what was known, it would have lost: others are at work on its tables still.
+                store.queue.note_lost(branch.name)
             if window is None and enter is not None:
                 window = enter()
             commit = commit_write(store, intent, lease=lease, window=window, wait=wait)
@@ -363,6 +378,13 @@ def _attempt(
     return commit
 
 
+def _moved(known: ManifestState, state: ManifestState, intent: WriteIntent) -> bool:
+    """Whether a table that a write leans on has moved from one state to another."""
+    return known is not state and any(
+        place(known.tables.get(key)) != place(state.tables.get(key)) for key in intent.expected
+    )
+
+
 def _prepare_again_or_raise(
     store: GraphParts, failure: Conflict | RecoveryRequired, surface: bool, patience: _Patience
 ) -> None:
@@ -377,7 +399,11 @@ def _prepare_again_or_raise(
             raise failure
         return
     patience.lost += 1
-    if isinstance(failure, SchemaMoved) or (isinstance(failure, TableMoved) and not failure.data_changed):
+    # Whether data changed is asked where something hangs on it. The history has to be read for that, and who was the
+    # first to lose would read it in the window, with everybody waiting.
+    matters = surface or patience.data <= 1
+    layout_only = isinstance(failure, TableMoved) and matters and not failure.data_changed
+    if isinstance(failure, SchemaMoved) or layout_only:
         patience.layout -= 1
         if patience.layout <= 0:
             raise failure

@@ -34,8 +34,12 @@ class TableCommits(Protocol):
     def commit(self, staged: StagedWrite) -> TableVersion:
         """Commit a staged write, tagged and strict, after checking that the write is still ours to finish."""
 
-    def untagged(self, work: Callable[[TableVersion], TableVersion]) -> TableVersion:
-        """Run work whose commits cannot carry a tag and change no content; it returns the version it reached."""
+    def untagged(self, work: Callable[[TableVersion], TableVersion], *, strict: bool = False) -> TableVersion:
+        """Run work whose commits cannot carry a tag and change no content; it returns the version it reached.
+
+        `strict`: it has seen that nobody else's commits are among its own. Then only rows are counted; otherwise each
+        commit is looked at, which takes longer than a small write.
+        """
 
 
 @dataclass(frozen=True, slots=True)

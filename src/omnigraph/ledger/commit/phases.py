@@ -134,6 +134,10 @@ def _commit_in(store: GraphParts, window: Window, intent: WriteIntent, lease: st
         partial(store.manifest.read, intent.branch),
         *(partial(store.tables.head, pin.location, pin.lance_branch) for pin in own),
     )
+    seen = store.seen_versions.get(intent.branch.incarnation)
+    if seen is not None and current.version > seen + 1:
+        # Others have published since our last write: they are still at work.
+        store.queue.note_company(intent.branch.name)
     check_premises(store, intent, ref, current)
     check_not_blocked(store, intent.branch, intent.published_keys)
     check_heads(store, window, intent, current, dict(zip(own, (table.version for table in newest))))
@@ -254,7 +258,7 @@ class _Commits:
         self.line = self._store.tables.commit_staged(staged, self.operation_id, looked=self.line == self._write.line)
         return self.line
 
-    def untagged(self, work: Callable[[TableVersion], TableVersion]) -> TableVersion:
+    def untagged(self, work: Callable[[TableVersion], TableVersion], *, strict: bool = False) -> TableVersion:
         if self._stored.sidecar.kind not in CONTENT_PRESERVING_KINDS:
             raise InternalError(
                 f"a {self._stored.sidecar.kind.value} may not make commits without its tag: recovery could not "
@@ -262,7 +266,9 @@ class _Commits:
             )
         self._check()
         reached = work(self.line)
-        for landed in commits_above(self._store, self.line, reached.version):
+        if strict and self._store.tables.count(reached) != self._store.tables.count(self.line):
+            raise InternalError(f"{self._write.table_key} got or lost rows while only its layout was to change")
+        for landed in commits_above(self._store, self.line, reached.version) if not strict else ():
             if landed.operation_id != self.operation_id and not landed.preserves_content:
                 raise InternalError(
                     f"{self._write.table_key} got content in version {landed.version} while only its layout was "

@@ -67,15 +67,15 @@ class CommitWindows:
         schema: bool = False,
         wait: float | None = None,
         more_wait: Callable[[], int] = lambda: 0,
-        stays: bool = False,
+        stays: Callable[[], bool] = lambda: False,
         give_back: Callable[[Lease], object] = Lease.release,
     ) -> Iterator[Window]:
         """Hold the window over `table_keys` of `branch`; `Busy` when others hold it for longer than `wait` seconds.
 
         None stands for every table. Without `wait` it is as long as the settings say. The lease is passed on to the
         next writer of this process if there is one: somebody waits here for the window, or `more_wait` knows how many
-        will. With `stays` it is kept for an instant in case there will be one. Otherwise `give_back` releases it, if
-        the work in the window was done.
+        will. If `stays` says so it is kept for an instant in case there will be one. Otherwise `give_back` releases it,
+        if the work in the window was done.
         """
         keys = frozenset(table_keys) if table_keys is not None else None
         deadline = time.monotonic() + (settings().lease_wait_seconds if wait is None else wait)
@@ -100,7 +100,7 @@ class CommitWindows:
             finally:
                 wanted, in_line = (more_wait(), _others_in(line)) if done or untouched else (0, 0)
                 held = held.with_waiting(max(wanted, in_line))
-                left_for = _left_for(held, wanted, in_line, stays and done)
+                left_for = _left_for(held, wanted, in_line, done and stays())
                 if left_for is not None:
                     pass_on(self._graph, held, left_for)
                 elif done:
@@ -108,10 +108,13 @@ class CommitWindows:
                 else:
                     held.lease.release()
 
+    def is_left(self, branch: BranchRef) -> bool:
+        """Whether the lease of a branch was left to the next writer of this process."""
+        return is_left(self._graph, lease_name(branch))
+
     def must_wait(self, branch: BranchRef) -> bool:
         """Whether somebody else has the window of a branch, or is next for it, as far as a look costs nothing."""
-        name = lease_name(branch)
-        return not is_left(self._graph, name) and self._leases.must_wait(name)
+        return not self.is_left(branch) and self._leases.must_wait(lease_name(branch))
 
     def close(self) -> None:
         """Give back leases that were left to the next writer."""

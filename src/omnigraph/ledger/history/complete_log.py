@@ -104,30 +104,26 @@ def record(store: GraphParts, branch: BranchRef, entries: Sequence[LogEntry]) ->
 
     They are durable already, so trouble with the log is told and not raised.
     """
-    return _record(store, branch, entries) is not None
-
-
-def record_soon(store: GraphParts, branch: BranchRef, entry: LogEntry) -> bool:
-    """Log a commit that was just published on `main` together with those that follow shortly; see `unlogged`."""
-    store.unlogged.add(entry, lambda entries: bool(_record(store, branch, entries)))
-    return True
-
-
-def _record(store: GraphParts, branch: BranchRef, entries: Sequence[LogEntry]) -> int | None:
-    """Log commits; how many of other writers had to be logged before them, None when it did not work."""
     try:
         try:
             store.commits.append(entries)
         except ParentNotLogged:
-            return len(_complete_to(store, store.manifest.read(branch)))
+            _complete_to(store, store.manifest.read(branch))
     except (Conflict, StorageError) as error:
         _logger.warning(
             "commit %s is published but not in the commit log yet; the next write or open completes it: %s",
             entries[-1].commit.graph_commit_id,
             error,
         )
-        return None
-    return 0
+        return False
+    return True
+
+
+def record_soon(store: GraphParts, branch: BranchRef, entry: LogEntry) -> bool:
+    """Log a commit that was just published on `main` together with those that follow shortly; see `unlogged`."""
+    with_others = store.queue.is_accompanied(branch.name)
+    store.unlogged.add(entry, lambda entries: record(store, branch, entries), with_others=with_others)
+    return True
 
 
 def _missing_before(store: GraphParts, state: ManifestState) -> tuple[list[LogEntry], bool]:

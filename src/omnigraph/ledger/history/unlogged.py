@@ -35,7 +35,7 @@ class Unlogged:
 
     def __init__(self) -> None:
         self._waiting: list[LogEntry] = []
-        self._log: Callable[[Sequence[LogEntry]], bool] | None = None
+        self._log: Callable[[Sequence[LogEntry]], object] | None = None
         self._with_others = False
         self._guard = threading.Lock()
         # Held while commits are being logged, so that who wants to read the log waits for them.
@@ -43,12 +43,13 @@ class Unlogged:
         self._thread: threading.Thread | None = None
         self._closed = threading.Event()
 
-    def add(self, entry: LogEntry, log: Callable[[Sequence[LogEntry]], bool]) -> None:
-        """Have a commit logged by `log`, with others, about when the settings say. `log` tells whether commits of other
-        processes had to be logged before."""
+    def add(self, entry: LogEntry, log: Callable[[Sequence[LogEntry]], object], *, with_others: bool = False) -> None:
+        """Have a commit logged by `log`, with others, about when the settings say; `with_others`: other processes
+        publish too."""
         with self._guard:
             self._waiting.append(entry)
             self._log = log
+            self._with_others = with_others
             many = len(self._waiting) >= MOST_UNLOGGED
             thread = None
             if self._thread is None and not many:
@@ -69,7 +70,7 @@ class Unlogged:
             with self._guard:
                 waiting, self._waiting = self._waiting, []
             if waiting and self._log is not None:
-                self._with_others = self._log(waiting)
+                self._log(waiting)
 
     def close(self) -> None:
         """Log what waits, and let the thread end."""
@@ -95,8 +96,10 @@ class Unlogged:
 
         Whoever logs first logs what other processes have published before too: they had better not all do so at once.
         """
-        delay = settings().commit_log_delay * (WITH_OTHERS if self._with_others else 1)
-        deadline = time.monotonic() + delay * random.uniform(0.5, 1.5)
-        while (left := deadline - time.monotonic()) > 0 and threading.main_thread().is_alive():
-            if self._closed.wait(min(left, _LONGEST_NAP)):
+        delay = settings().commit_log_delay * random.uniform(0.5, 1.5)
+        began = time.monotonic()
+        while threading.main_thread().is_alive():
+            # That others are at work may turn out while it waits.
+            left = began + delay * (WITH_OTHERS if self._with_others else 1) - time.monotonic()
+            if left <= 0 or self._closed.wait(min(left, _LONGEST_NAP)):
                 return

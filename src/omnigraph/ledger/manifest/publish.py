@@ -219,7 +219,7 @@ def check_expected(
             f"{_shown(mismatch.expected)} was expected and it is {_shown(mismatch.actual)} now. Nothing was published; "
             "prepare the write again on the new state",
             mismatch,
-            data_changed=table_data_changed(store, current, key, since),
+            data_changed=partial(table_data_changed, store, current, key, since),
         )
 
 

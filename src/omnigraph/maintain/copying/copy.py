@@ -26,7 +26,7 @@ from omnigraph.ledger.store import open_store
 from omnigraph.ledger.values import MAIN
 from omnigraph.maintain.copying.carriers import LOCAL, Carriers
 from omnigraph.maintain.copying.cut import Cut, commit_at, take_cut
-from omnigraph.maintain.copying.files_below import files_of, is_version
+from omnigraph.maintain.copying.files_below import are_missed, files_of, is_version
 from omnigraph.storage.constants import LOCKS_DIRECTORY
 from omnigraph.storage.leases.leases import Leases, LeaseTimes
 from omnigraph.storage.objects.object_errors import ObjectNotFound
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
 
 COPY_LEASE = "copy"
-_ROUNDS = 20
-"""Looks at what is to be copied; one in which a file has gone meanwhile is made again. Five were too few beside quick
-writers on a busy machine."""
+_ROUNDS = 5
+"""Looks at what is to be copied; one in which a file of a version has gone meanwhile is made again. Only cleanup takes
+such files away."""
 
 declare("copy.marked", "A copy has put its marker at the target; nothing is copied yet")
 declare("copy.file", "One more file is copied")
@@ -187,7 +187,7 @@ def _copy_files(
     carriers: Callable[[int], Carriers],
 ) -> tuple[list[ObjectInfo], list[ObjectInfo], str] | None:
     """Copy what is missing: all files of the cut, those that were copied now, and by what engine. None when one of
-    them vanished."""
+    them vanished, unless it was none: what a writer has staged is listed too, and goes when that gives up."""
     files = files_of(store, cut)
     there = {entry.path: entry.size for entry in objects.list()}
     missing = [file for file in files if there.get(file.path) != file.size]
@@ -196,13 +196,20 @@ def _copy_files(
     # What makes a version visible comes after what the version consists of.
     for part in (False, True):
         batch = [file for file in missing if is_version(file.path) is part]
+        vanished = False
         for taken in chosen.carry(store.objects, objects, batch):
-            if not taken:
-                return None
+            vanished |= not taken
             done += 1
             if progress is not None:
                 progress(done, len(missing))
             failpoint("copy.file")
+        if vanished:
+            arrived = {entry.path for entry in objects.list()}
+            gone = {file.path for file in batch} - arrived
+            if part or are_missed(store, cut, files, gone):
+                return None
+            files = [file for file in files if file.path not in gone]
+            missing = [file for file in missing if file.path not in gone]
     wanted = {file.path for file in files}
     for path in there.keys() - wanted:
         if is_version(path):

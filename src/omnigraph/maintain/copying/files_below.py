@@ -1,12 +1,13 @@
 """Which files below a graph's root belong to a cut.
 
 A line's data, deletion vectors and indexes never change and are taken as they are, with what a writer may be staging
-there: nothing refers to that. Of its versions and transactions only those up to the cut are taken.
+there: nothing refers to that. Of its versions and transactions only those up to the cut are taken. So what a writer has
+staged and given up again can be gone before it is copied, and nobody misses it; what a version names must be there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -16,7 +17,9 @@ from omnigraph.ledger.history.recorded_files import RELOCATED
 from omnigraph.ledger.layout import EDGES, NODES, REFS
 from omnigraph.maintain.copying.cut import Cut, Line
 from omnigraph.maintain.survey.inventory import locations
+from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.objects.objects import ObjectInfo
+from omnigraph.storage.values import TableVersion
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -32,6 +35,27 @@ def files_of(store: GraphStore, cut: Cut) -> list[ObjectInfo]:
         lines = _with_parents(store, location, cut.lines)
         found += [file for file in tables.get(location, ()) if _belongs(file.path, location, lines)]
     return found
+
+
+def are_missed(store: GraphStore, cut: Cut, files: Collection[ObjectInfo], gone: Collection[str]) -> bool:
+    """Whether one of the files that have vanished from the source belongs to a version of the cut, or may do so.
+
+    Otherwise it was staged by a writer that lost a race, or came to other rows than when it was prepared ahead. Every
+    version is looked into for that, which is only done when something has vanished.
+    """
+    for location in sorted({location for location, _ in cut.lines}):
+        lines = _with_parents(store, location, cut.lines)
+        lost = {_given_up(path, location, lines) for path in gone if path.startswith(f"{location}/")}
+        if None in lost:
+            return True
+        try:
+            versions = _versions_in(files, location, lines) if lost else ()
+            if any(not lost.isdisjoint(store.tables.files.names(version)) for version in versions):
+                return True
+        except TableNotFound:
+            # Cleanup is at work: a version has gone, and these may be its files.
+            return True
+    return False
 
 
 def is_version(path: str) -> bool:
@@ -67,15 +91,13 @@ def _belongs(path: str, location: str, lines: Mapping[str | None, int]) -> bool:
     below = path.removeprefix(f"{location}/")
     if below.startswith("_refs/branches/"):
         return unquote(below.removeprefix("_refs/branches/").removesuffix(".json")) in lines
-    line: str | None = None
-    if below.startswith("tree/"):
-        below = below.removeprefix("tree/")
-        owners = [name for name in lines if name is not None and below.startswith(f"{name}/")]
-        if not owners:
-            return False
-        line = max(owners, key=len)
-        below = below.removeprefix(f"{line}/")
-    directory, _, name = below.partition("/")
+    found = _in_line(path, location, lines)
+    if found is None:
+        return False
+    line, directory, name = found
+    if name.rpartition("/")[2].startswith("."):
+        # Lance writes a file under such a name and gives it its own when it is whole.
+        return False
     if directory == "_versions":
         version = _version(name)
         return version is not None and version <= lines[line]
@@ -83,6 +105,39 @@ def _belongs(path: str, location: str, lines: Mapping[str | None, int]) -> bool:
         read, _, _ = name.partition("-")
         return not read.isdigit() or int(read) < lines[line]
     return True
+
+
+def _in_line(path: str, location: str, lines: Collection[str | None]) -> tuple[str | None, str, str] | None:
+    """The line that a file of a table belongs to, its directory there, and its name below that; None for another line
+    than these."""
+    below = path.removeprefix(f"{location}/")
+    line: str | None = None
+    if below.startswith("tree/"):
+        below = below.removeprefix("tree/")
+        owners = [name for name in lines if name is not None and below.startswith(f"{name}/")]
+        if not owners:
+            return None
+        line = max(owners, key=len)
+        below = below.removeprefix(f"{line}/")
+    directory, _, name = below.partition("/")
+    return line, directory, name
+
+
+def _versions_in(files: Iterable[ObjectInfo], location: str, lines: Collection[str | None]) -> Iterator[TableVersion]:
+    """The versions of a table that are among some files."""
+    for file in files:
+        found = _in_line(file.path, location, lines) if file.path.startswith(f"{location}/") else None
+        if found is not None and found[1] == "_versions" and (version := _version(found[2])) is not None:
+            yield TableVersion(location, found[0], version)
+
+
+def _given_up(path: str, location: str, lines: Collection[str | None]) -> str | None:
+    """The name by which a version would know a file of a kind that writers give up; None for other files."""
+    found = _in_line(path, location, lines)
+    if found is None or found[1] not in ("data", "_indices"):
+        return None
+    # The blobs beside a data file, and the files of an index, lie in a directory of that name.
+    return found[2].partition("/")[0].removesuffix(".lance")
 
 
 def _version(name: str) -> int | None:

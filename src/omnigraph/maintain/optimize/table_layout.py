@@ -128,13 +128,13 @@ def prepare_in_window(
     longer fits the table is done again in the window."""
 
     def apply(commits: TableCommits) -> None:
-        fits = ahead is not None and store.tables.compaction_fits(ahead, commits.line)
-        staged = ahead if fits else store.tables.stage_compaction(commits.line, options)
+        fitting = store.tables.stage_compaction_again(ahead, commits.line) if ahead is not None else None
+        staged = fitting or store.tables.stage_compaction(commits.line, options)
         if staged is None:
             return
         report.fragments_removed, report.fragments_added = staged.fragments_removed, staged.fragments_added
-        report.staged = staged
-        commits.untagged(lambda line: store.tables.commit_compaction(staged, line))
+        report.staged = ahead if fitting is not None else staged
+        commits.untagged(lambda _: store.tables.commit_compaction(staged), strict=True)
 
     return _write(pin, pinned(pin), apply)
 

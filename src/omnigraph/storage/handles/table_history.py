@@ -13,12 +13,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance.dataset import LanceDataset, LanceOperation
+from lance.fragment import FragmentMetadata
 
 from omnigraph.errors import BadRequest, HistoryGap, OmniGraphError
 from omnigraph.storage.handles.forks import list_forks
 from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.lance_errors import TableNotFound, lance_errors
 from omnigraph.storage.objects.object_errors import first_line
+from omnigraph.storage.objects.objects import open_objects
+from omnigraph.storage.staging.staged_files import line_directory
 from omnigraph.storage.values import TableDelta, TableVersion, TransactionInfo, VersionInfo
 
 _NEUTRAL = (
@@ -97,7 +100,8 @@ def versions(handles: Handles, location: str, branch: str | None) -> list[Versio
 def remove_versions(handles: Handles, location: str, branch: str | None, unwanted: Iterable[int]) -> int:
     """Remove exactly these versions of one line and the files that only they need; the bytes that became free.
 
-    What a fork or a Lance tag refers to stays by itself. The newest version is refused.
+    What a fork or a Lance tag refers to stays by itself. The newest version is refused. Lance passes over a version
+    whose description cannot be removed, and removes its files all the same: that is made good here, or told.
     """
     wanted = sorted(set(unwanted))
     newest = handles.newest(location, branch)
@@ -109,7 +113,23 @@ def remove_versions(handles: Handles, location: str, branch: str | None, unwante
     with lance_errors("removing old versions of", location):
         removed = handle.cleanup_old_versions(versions=wanted, error_if_tagged_old_versions=False)
     handles.forget(location, branch, frozenset(wanted))
+    _remove_hollow(handles, [TableVersion(location, branch, version) for version in wanted])
     return int(removed.bytes_removed)
+
+
+def _remove_hollow(handles: Handles, versions: Iterable[TableVersion]) -> None:
+    """Remove those versions that are still there and have lost files: nobody could read them."""
+    objects = open_objects(handles.root)
+    lines = {version.manifest_file.rpartition("/")[0] for version in versions}
+    there = {entry.path for line in lines for entry in objects.list(line)}
+    for version in versions:
+        if version.manifest_file not in there:
+            continue
+        fragments = handles.at(version).get_fragments()
+        files = [file for fragment in fragments for file in fragment.metadata.files if file.base_id is None]
+        if any(objects.head(f"{line_directory(version)}/data/{file._path}") is None for file in files):
+            objects.delete(version.manifest_file)
+            handles.forget(version.location, version.branch, frozenset({version.version}))
 
 
 def _transaction(handles: Handles, handle: LanceDataset, made: TableVersion) -> TransactionInfo:
@@ -137,11 +157,20 @@ def _is_neutral(operation: LanceOperation.BaseOperation) -> bool:
 
 def _rows_changed(handles: Handles, made: TableVersion) -> bool | None:
     try:
+        older, newer = handles.at(made.at(made.version - 1)), handles.at(made)
+        if older.schema == newer.schema and _pieces(older) == _pieces(newer):
+            # A reservation of fragments. To compare the rows would take longer, and a compaction has writers waiting.
+            return False
         found = delta(handles, made.location, made.branch, made.version - 1, made.version)
         readers = (found.inserted, found.updated, found.deleted_row_ids)
         return any(batch.num_rows for reader in readers for batch in reader)
     except Exception:
         return None
+
+
+def _pieces(handle: LanceDataset) -> list[FragmentMetadata]:
+    """What the rows of a version are kept in: files, which of their rows are deleted, and the ids of all."""
+    return [fragment.metadata for fragment in handle.get_fragments()]
 
 
 def _is_from_elsewhere(handles: Handles, table: TableVersion) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lance.optimize import Compaction, CompactionTask, RewriteResult
@@ -20,6 +20,7 @@ from omnigraph.storage.constants import ROWS_PER_FILE
 from omnigraph.storage.handles.base_paths import open_line
 from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.lance_errors import lance_errors, raise_ours
+from omnigraph.storage.layout.indexes import all_segments
 from omnigraph.storage.staging.committing import refuse_if_moved
 from omnigraph.storage.values import TableVersion
 
@@ -119,35 +120,43 @@ def stage_compaction(
     return staged_compaction(table, [run_compaction_task(task) for task in work]) if work else None
 
 
-def fits(handles: Handles, staged: StagedCompaction, table: TableVersion) -> bool:
-    """Whether a later version of the line still has every fragment that was rewritten, as it was then."""
+def stage_again(handles: Handles, staged: StagedCompaction, table: TableVersion) -> StagedCompaction | None:
+    """The same compaction for a later version of its line; None unless that still has every fragment that was
+    rewritten, and every index, as it was then.
+
+    Lance would compare the rewriting with each commit that has come between, and read all of them for it. That nothing
+    of what was rewritten has changed is seen here, so the result is told to be of the later version.
+    """
     if (staged.location, staged.branch) != (table.location, table.branch) or staged.base_version > table.version:
-        return False
-    rewritten = {
-        int(fragment["id"]) for result in staged.results for fragment in json.loads(result)["original_fragments"]
-    }
+        return None
+    if staged.base == table:
+        return staged
+    results = [json.loads(result) for result in staged.results]
+    rewritten = {int(fragment["id"]) for result in results for fragment in result["original_fragments"]}
     with lance_errors("comparing the fragments of", table):
         before, now = handles.at(staged.base), handles.at(table)
-        return rewritten <= set(now.fragment_ids()) and all(
-            before.get_fragment(number).metadata.to_json() == now.get_fragment(number).metadata.to_json()
-            for number in rewritten
-        )
+        if not rewritten <= set(now.fragment_ids()) or all_segments(before) != all_segments(now):
+            return None
+        pairs = ((before.get_fragment(number), now.get_fragment(number)) for number in rewritten)
+        if any(earlier.metadata != later.metadata for earlier, later in pairs):
+            return None
+    told = tuple(json.dumps({**result, "read_version": table.version}) for result in results)
+    return replace(staged, base_version=table.version, results=told)
 
 
-def commit_compaction(handles: Handles, staged: StagedCompaction, onto: TableVersion | None = None) -> TableVersion:
+def commit_compaction(handles: Handles, staged: StagedCompaction) -> TableVersion:
     """Make the rewritten fragments the table's newest version: two versions on, or `Conflict`.
 
-    `onto` is a later version that `fits`. When it loses a race, Lance may have moved HEAD by the reservation already,
-    which changes no rows.
+    When it loses a race, Lance may have moved HEAD by the reservation already, which changes no rows.
     """
-    base = onto if onto is not None else staged.base
+    base = staged.base
     refuse_if_moved(handles, base)
     failpoint("storage.compaction.before")
     handles.called("commit", base.location)
     # A handle of its own: Lance moves the one it is given.
     with lance_errors("opening", base):
         uri = handles.uri(base.location, base.branch)
-        handle = open_line(uri, base.branch, base.version, handles.storage_options)
+        handle = open_line(uri, base.branch, base.version, handles.storage_options, handles.session)
     try:
         Compaction.commit(handle, [RewriteResult.from_json(result) for result in staged.results])
     except Exception as error:

@@ -239,14 +239,15 @@ def stage_indexes_again(handles: Handles, table: TableVersion, write: StagedWrit
     covered = {fragment for index in operation.new_indices for fragment in index.fragment_ids}
     before, now = handles.at(write.base), handles.at(table)
     with lance_errors("comparing the indexes of", table):
-        if not covered <= _fragment_ids(now) or _all_segments(before) != _all_segments(now):
+        if not covered <= _fragment_ids(now) or all_segments(before) != all_segments(now):
             return None
         if any(_files(before, number) != _files(now, number) for number in covered):
             return None
     return staged(table, operation)
 
 
-def _all_segments(handle: LanceDataset) -> set[tuple[str, str]]:
+def all_segments(handle: LanceDataset) -> set[tuple[str, str]]:
+    """Every segment of every index of a version, by the name of the index and its own."""
     return {(one.name, str(segment.uuid)) for one in handle.describe_indices() for segment in one.segments}
 
 
