@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from omnigraph.schema.catalog import Cardinality, EdgeType
 from omnigraph.spark.load.committed_ids import BucketOfCommitted
+from omnigraph.spark.load.known_ids import are_distinct
 from omnigraph.spark.load.load_messages import (
     Kind,
     LoadContext,
@@ -77,7 +78,8 @@ class _Check:
             type_ = self._context.catalog.table(table_key)
             assert type_ is not None
             if self._context.mode != "merge":
-                check_duplicate_ids(type_, change[table_key], self._done.violations)
+                if not are_distinct(change[table_key].ids):
+                    check_duplicate_ids(type_, change[table_key], self._done.violations)
                 if not self._replaces:
                     check_existing_ids(type_, change[table_key], self._committed, self._done.violations)
             for number, unique in enumerate(type_.uniques):
