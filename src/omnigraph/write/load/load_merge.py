@@ -54,6 +54,7 @@ MATCHED_BYTES = 96 << 20
 over a large table costs as much as a good part of reading it, so there should not be many of them."""
 
 MATCHED_ROWS = 1_000_000
+SAMPLED_ROWS = 1_000
 
 
 @dataclass
@@ -158,17 +159,8 @@ class MergingLoad(LoadAttempt):
         repeated = one_array(ids.take(pa.array(np.unique(first)))) if len(first) else no_ids()
         keys = KeyCollector(type_, self._directory)
         known_new, count = True, len(ids) - len(later)
-        together: list[Rows] = []
-        most = 0
-        for rows in self._pieces(table_key, ids, repeated):
-            together.append(rows)
-            if sum(part.count for part in together) >= most:
-                existing = self._existing(type_, together)
-                known_new &= self._merge_pieces(type_, together, existing, keys)
-                most = _rows_together(type_, together, existing)
-                together = []
-        if together:
-            known_new &= self._merge_pieces(type_, together, self._existing(type_, together), keys)
+        for together in self._matched_together(type_, self._pieces(table_key, ids, repeated)):
+            known_new &= self._merge_pieces(type_, together, keys)
         return keys.change(known_new=known_new), count
 
     def _given(self, table_key: str) -> pa.Table:
@@ -193,8 +185,24 @@ class MergingLoad(LoadAttempt):
         if several:
             yield from _collapsed(self._type(table_key), several)
 
-    def _merge_pieces(self, type_: GraphType, pieces: list[Rows], existing: pa.Table, keys: KeyCollector) -> bool:
-        """Merge rows into the table, of which `existing` are those with their ids; whether all of them are new."""
+    def _matched_together(self, type_: GraphType, pieces: Iterator[Rows]) -> Iterator[list[Rows]]:
+        """Pieces in groups that are as large as memory allows; how large their rows are, some of the first tell."""
+        together: list[Rows] = []
+        most = 0
+        for rows in pieces:
+            if together and not most:
+                some = together[0].take(pa.array(range(min(together[0].count, SAMPLED_ROWS)), pa.int64()))
+                most = _rows_together(type_, some, self._existing(type_, [some]))
+            if together and sum(part.count for part in together) + rows.count > most:
+                yield together
+                together = []
+            together.append(rows)
+        if together:
+            yield together
+
+    def _merge_pieces(self, type_: GraphType, pieces: list[Rows], keys: KeyCollector) -> bool:
+        """Merge rows into the table; whether all of them are new."""
+        existing = self._existing(type_, pieces)
         waiting = _Waiting()
         for rows, own in zip(pieces, _shared_out(existing, pieces), strict=True):
             merged, match = overlay(type_, own, rows)
@@ -284,15 +292,14 @@ def _shared_out(existing: pa.Table, pieces: list[Rows]) -> list[pa.Table]:
     return [existing.take(pa.array(np.flatnonzero(owners == number))) for number in range(len(pieces))]
 
 
-def _rows_together(type_: GraphType, pieces: list[Rows], existing: pa.Table) -> int:
-    """How many rows can be matched at once, told by how large these are and what they were matched with."""
+def _rows_together(type_: GraphType, some: Rows, existing: pa.Table) -> int:
+    """How many rows can be matched at once, told by some of them and the rows that they are matched with."""
     if any(property_.type == ScalarType(Scalar.BLOB) for property_ in type_.properties):
-        return 0  # their sizes tell nothing about those of the next
-    count = max(1, sum(rows.count for rows in pieces))
-    given = sum(rows.table.nbytes for rows in pieces) / count
+        return 1  # the sizes of some tell nothing about those of others
+    given = some.table.nbytes / max(some.count, 1)
     found = existing.nbytes / existing.num_rows if existing.num_rows else 0.0
     dims = sum(property_.type.dim for property_ in type_.properties if isinstance(property_.type, VectorType))
-    return min(MATCHED_ROWS, int(MATCHED_BYTES / max(given + max(found, 4 * dims), 1)))
+    return max(1, min(MATCHED_ROWS, int(MATCHED_BYTES / max(given + max(found, 4 * dims), 1))))
 
 
 def _collapsed(type_: GraphType, parts: list[Rows]) -> Iterator[Rows]:
