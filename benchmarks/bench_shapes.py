@@ -177,7 +177,7 @@ def _hub_before(store: GraphStore, source: Path) -> None:
 
 
 def _write_lines(place: Path, scale: float) -> None:
-    bench_scale.write_input(place / "input.jsonl", int(20_000_000 * scale))
+    bench_scale.write_input(place / "input.jsonl", int(20_000_000 * scale), int(5_000_000 * scale))
 
 
 def _write_hub(place: Path, scale: float) -> None:
@@ -240,7 +240,7 @@ SHAPES = {
         _copy(*PEOPLE_AND_EDGES),
     ),
     "lines": Shape(
-        "20 M edges and 2 M nodes from JSON lines",
+        "5 M nodes and 20 M edges from JSON lines",
         bench_load.SCHEMA,
         _write_lines,
         _load_lines,
