@@ -51,6 +51,11 @@ def test_texts_decide_where_hashes_are_the_same(monkeypatch: pytest.MonkeyPatch)
     assert not are_distinct(chunked(["a", "b"]))  # one may come twice, which has to be looked for
 
 
+def test_ids_may_come_twice_or_be_missing() -> None:
+    known = KnownIds(chunked(["a", None, "b"], ["a"] * 20))
+    assert known.missing(pa.array(["a", "b", "c", None, "c"])).to_pylist() == ["c"]
+
+
 def test_a_slot_that_nobody_has_is_not_the_first_id() -> None:
     """An empty slot names position 0, whose text then says no."""
     known = KnownIds(pa.array(["a"]))

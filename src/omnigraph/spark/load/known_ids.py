@@ -64,13 +64,13 @@ class _Placed:
 
 
 class KnownIds:
-    """Ids, each of them once, and what it takes to find others among them."""
+    """Ids, and what it takes to find others among them."""
 
-    def __init__(self, ids: pa.Array) -> None:
-        self._ids = ids
-        placed = _placed(text_hashes(ids))
+    def __init__(self, ids: pa.ChunkedArray | pa.Array) -> None:
+        self._ids = one_array(ids).drop_null()
+        placed = _placed(text_hashes(self._ids))
         self._tables = placed.tables
-        self._left = ids.take(pa.array(placed.left))
+        self._left = self._ids.take(pa.array(placed.left))
 
     def missing(self, asked: pa.ChunkedArray | pa.Array) -> pa.Array:
         """Of these ids those that are not known, each once; nulls are none."""
