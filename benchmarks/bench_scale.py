@@ -45,11 +45,11 @@ def _row(name: str, ours: float, other: float, goal: str, unit: str) -> Row:
     return Row(name, ours, other, ours / other, goal, unit=unit)
 
 
-def write_input(path: Path, edges: int) -> Path:
-    """JSON lines of nodes and ten times as many edges between them, written by DuckDB: Python would take minutes."""
+def write_input(path: Path, edges: int, nodes: int | None = None) -> Path:
+    """JSON lines of nodes and (ten times as many) edges between them, by DuckDB: Python would take minutes."""
     import duckdb
 
-    nodes = max(1, edges // 10)
+    nodes = nodes or max(1, edges // 10)
     people = f"""select '{{"type": "Person", "data": {{"slug": "person-' || n || '", "name": "Person Number ' || n
         || '", "age": ' || n % 90 || ', "score": ' || (n % 1000) / 1000.0 || '}}}}' from range({nodes}) t(n)"""
     knows = f"""select '{{"edge": "Knows", "from": "person-' || n % {nodes} || '", "to": "person-'

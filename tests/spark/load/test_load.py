@@ -118,6 +118,23 @@ def test_a_graph_made_anew_at_the_same_place_is_not_taken_for_the_old_one(spark:
         assert [(row.slug, row[f"extra{turn}"]) for row in rows] == [(f"p{turn}", turn)]
 
 
+def test_ends_are_looked_up_among_the_nodes_of_today(spark: Any, store: GraphStore) -> None:
+    """Workers keep the ids of nodes from load to load: those of the version that is asked about, not of another."""
+    edges = [
+        spark.createDataFrame([(f"p{n}", f"p{n + shift}") for n in range(20)], "a string, b string").coalesce(1)
+        for shift in (0, 1)
+    ]
+    for people in (20, 21):
+        rows = [(f"p{n}",) for n in range(people - 1 if people == 21 else 0, people)]
+        load(spark, store, spark.createDataFrame(rows, "slug string"), mode="append", type="Person")
+        load(spark, store, edges[0], mode="append", type="Knows", src="a", dst="b")
+        if people == 20:
+            with pytest.raises(ValidationFailed, match="p20"):
+                load(spark, store, edges[1], mode="append", type="Knows", src="a", dst="b")
+    load(spark, store, edges[1], mode="append", type="Knows", src="a", dst="b")
+    assert len(table(store, "edge:Knows", "id")) == 60
+
+
 def test_a_frame_needs_a_type_and_columns_that_mean_something(spark: Any, store: GraphStore) -> None:
     frame = spark.createDataFrame([("x",)], "slg string")
     with pytest.raises(BadRequest, match="name it with type="):

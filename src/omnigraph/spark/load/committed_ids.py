@@ -9,14 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.ledger.values import Snapshot
-from omnigraph.spark.load.load_messages import bucket_of, duckdb_connection
+from omnigraph.spark.load.known_ids import KnownIds
+from omnigraph.spark.load.load_messages import bucket_of
 from omnigraph.write.committed import CommittedRows
 from omnigraph.write.validate.key_changes import no_ids, one_array
 
 MOST_IDS = 1_000_000
 """Committed ids of one bucket that are held at once; of more, only those that are asked for are looked up."""
 
-_FEW_TIMES = 4
+_FEW_TIMES = 12
+"""To look up one id takes as long as to read so many and make them ready."""
+
 _ROWS_TOGETHER = 250_000
 
 
@@ -30,22 +33,23 @@ class BucketOfCommitted(CommittedRows):
         self._buckets = buckets
         self._bucket = bucket
         self._most_ids = most_ids
-        self._ids: dict[str, pa.Array] = {}
+        self._ids: dict[str, KnownIds] = {}
 
     def unknown_ids(self, table_key: str, ids: pa.ChunkedArray | pa.Array) -> pa.Array:
         """Of these ids those that no row has, each once.
 
-        When there are about as many of them as rows, the ids of the bucket are read as they are, once for both ends of
-        an edge: that is cheaper than to look for each.
+        When there are not very few of them, the ids of the bucket are read as they are, once for both ends of an edge:
+        that is cheaper than to look for each.
         """
         rows = self.count(table_key)
         if len(ids) * self._buckets * _FEW_TIMES < rows or rows > self._buckets * self._most_ids:
             return super().unknown_ids(table_key, ids)
-        return _not_among(ids, self._ids_of(table_key))
+        return self.known_ids(table_key).missing(ids)
 
-    def _ids_of(self, table_key: str) -> pa.Array:
+    def known_ids(self, table_key: str) -> KnownIds:
+        """The ids of the bucket."""
         if table_key not in self._ids:
-            self._ids[table_key] = pa.concat_arrays([no_ids(), *self._ids_here(table_key)])
+            self._ids[table_key] = KnownIds(pa.concat_arrays([no_ids(), *self._ids_here(table_key)]))
         return self._ids[table_key]
 
     def _ids_here(self, table_key: str) -> Iterator[pa.Array]:
@@ -73,14 +77,3 @@ class BucketOfCommitted(CommittedRows):
                 continue
             here = bucket_of(rows[columns[-1]], self._buckets) == self._bucket
             yield rows.filter(pc.fill_null(pa.array(here), False))
-
-
-def _not_among(ids: pa.ChunkedArray | pa.Array, known: pa.Array) -> pa.Array:
-    """The ids that are not known, each once: by a join, which takes half as long as to look for each in a set."""
-    connection = duckdb_connection()
-    connection.register("asked", pa.table({"id": ids}))
-    connection.register("known", pa.table({"id": known}))
-    found = connection.sql("select distinct id from asked anti join known using (id)").to_arrow_table()
-    for name in ("asked", "known"):
-        connection.unregister(name)
-    return one_array(found["id"].cast(pa.string()))

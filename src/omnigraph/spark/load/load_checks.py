@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from omnigraph.schema.catalog import Cardinality, EdgeType
 from omnigraph.spark.load.committed_ids import BucketOfCommitted
+from omnigraph.spark.load.known_ids import KnownIds, are_distinct
 from omnigraph.spark.load.load_messages import (
     Kind,
     LoadContext,
@@ -66,6 +67,7 @@ class _Check:
         self._found = found
         self._done = done
         self._replaces = context.mode == "overwrite"
+        self._loaded: dict[str, KnownIds] = {}
         store = TaskStore(worker_tables(context.uri, context.snapshot.branch.incarnation), context.catalog)
         self._committed = BucketOfCommitted(store, context.snapshot, buckets=context.buckets, bucket=bucket)
 
@@ -77,7 +79,8 @@ class _Check:
             type_ = self._context.catalog.table(table_key)
             assert type_ is not None
             if self._context.mode != "merge":
-                check_duplicate_ids(type_, change[table_key], self._done.violations)
+                if not are_distinct(change[table_key].ids):
+                    check_duplicate_ids(type_, change[table_key], self._done.violations)
                 if not self._replaces:
                     check_existing_ids(type_, change[table_key], self._committed, self._done.violations)
             for number, unique in enumerate(type_.uniques):
@@ -99,10 +102,19 @@ class _Check:
     def _check_ends(self, type_: EdgeType, change: Mapping[str, TableChange]) -> None:
         for end in ("src", "dst"):
             table = self._change(type_.table_key, Kind.END, f"{type_.table_key}/{end}", ["id", end], leaving=end)
-            if table.keys.num_rows:
+            if table.keys.num_rows and not self._come_along(type_, end, table, change):
                 check_end(type_, end, table, change, self._committed, self._done.violations)
             if end == "src" and type_.card != Cardinality():
                 check_cardinality(type_, table, self._committed, self._done.violations)
+
+    def _come_along(self, type_: EdgeType, end: str, table: TableChange, change: Mapping[str, TableChange]) -> bool:
+        """Whether all nodes at this end are in the load themselves, as in a first load of everything."""
+        node = f"node:{type_.source if end == 'src' else type_.target}"
+        if node not in change or not change[node].keys.num_rows:
+            return False
+        if node not in self._loaded:
+            self._loaded[node] = KnownIds(change[node].ids)
+        return not len(self._loaded[node].missing(table.keys[end]))
 
     def _change(
         self, table_key: str, kind: Kind, subject: str, columns: Sequence[str], leaving: str | None = None

@@ -161,7 +161,7 @@ class WaitingKeys:
         """Take keys of a table, and send on what has come together."""
         self._waiting.setdefault((type_.table_key, own_ids), []).append(keys)
         self._rows += keys.num_rows
-        if self._rows >= max(KEYS_TOGETHER, self._ends.worth):
+        if self._rows >= KEYS_TOGETHER:
             yield from self.flush()
 
     def flush(self) -> Iterator[Message]:

@@ -1,8 +1,8 @@
 """Loads with mode merge: rows go into those with the same id, property by property that the record mentions.
 
-Which records belong to one row is known only when the input has been read, so rows wait in a spool. Then each piece is
-matched against the committed table: matches are written anew under their stable row ids, and marked as deleted where
-they were; the others are added; rows that would stay what they are, are left alone.
+Which records belong to one row is known only when the input has been read, so rows wait in a spool. Then some pieces at
+a time are matched against the committed table: matches are written anew under their stable row ids, and marked as
+deleted where they were; the others are added; rows that would stay what they are, are left alone.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from omnigraph.ledger.commit.attempts import WriteSession
 from omnigraph.ledger.commit.intents import TableWrite
 from omnigraph.ledger.values import Snapshot
 from omnigraph.schema.catalog import EdgeType, GraphType
+from omnigraph.schema.types import Scalar, ScalarType, VectorType
 from omnigraph.storage.staging.distributed import delete_rows, write_fragments
 from omnigraph.write.load.edge_matching import assign_edge_ids
 from omnigraph.write.load.load_attempt import LoadAttempt
@@ -48,6 +49,14 @@ if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
 
 
+MATCHED_BYTES = 96 << 20
+"""Pieces that are matched together, with the rows that they change, take about so much memory. Each look-up of rows all
+over a large table costs as much as a good part of reading it, so there should not be many of them."""
+
+MATCHED_ROWS = 1_000_000
+SAMPLED_ROWS = 1_000
+
+
 @dataclass
 class Written:
     """What was written for one table so far."""
@@ -55,6 +64,30 @@ class Written:
     fragments: list[str] = field(default_factory=list)
     replaced: list[pa.Array] = field(default_factory=list)
     updated: int = 0
+
+
+class _Waiting:
+    """Rows that will be written together: first those that replace others, under the row ids of these."""
+
+    def __init__(self) -> None:
+        self.updated: list[pa.Table] = []
+        self.row_ids: list[pa.Array] = []
+        self.addresses: list[pa.Array] = []
+        self.added: list[pa.Table] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.updated or self.added)
+
+    def put(self, rows: pa.Table, existing: pa.Table, match: np.ndarray) -> None:
+        """Take rows, each of which replaces the existing one at its match, if it is none below zero."""
+        old, new = np.flatnonzero(match >= 0), np.flatnonzero(match < 0)
+        if len(old):
+            partners = pa.array(match[old])
+            self.updated.append(rows.take(pa.array(old)))
+            self.row_ids.append(one_array(existing["_rowid"]).take(partners))
+            self.addresses.append(one_array(existing["_rowaddr"]).take(partners))
+        if len(new):
+            self.added.append(rows.take(pa.array(new)))
 
 
 class MergingLoad(LoadAttempt):
@@ -126,8 +159,8 @@ class MergingLoad(LoadAttempt):
         repeated = one_array(ids.take(pa.array(np.unique(first)))) if len(first) else no_ids()
         keys = KeyCollector(type_, self._directory)
         known_new, count = True, len(ids) - len(later)
-        for rows in self._pieces(table_key, ids, repeated):
-            known_new &= self._merge_piece(type_, rows, keys)
+        for together in self._matched_together(type_, self._pieces(table_key, ids, repeated)):
+            known_new &= self._merge_pieces(type_, together, keys)
         return keys.change(known_new=known_new), count
 
     def _given(self, table_key: str) -> pa.Table:
@@ -152,16 +185,35 @@ class MergingLoad(LoadAttempt):
         if several:
             yield from _collapsed(self._type(table_key), several)
 
-    def _merge_piece(self, type_: GraphType, rows: Rows, keys: KeyCollector) -> bool:
+    def _matched_together(self, type_: GraphType, pieces: Iterator[Rows]) -> Iterator[list[Rows]]:
+        """Pieces in groups that are as large as memory allows; how large their rows are, some of the first tell."""
+        together: list[Rows] = []
+        most = 0
+        for rows in pieces:
+            if together and not most:
+                some = together[0].take(pa.array(range(min(together[0].count, SAMPLED_ROWS)), pa.int64()))
+                most = _rows_together(type_, some, self._existing(type_, [some]))
+            if together and sum(part.count for part in together) + rows.count > most:
+                yield together
+                together = []
+            together.append(rows)
+        if together:
+            yield together
+
+    def _merge_pieces(self, type_: GraphType, pieces: list[Rows], keys: KeyCollector) -> bool:
         """Merge rows into the table; whether all of them are new."""
-        existing = self._existing(type_, rows)
-        merged, match = overlay(type_, existing, rows)
-        merged = self._with_vectors(type_, merged, rows, match)
-        changed = changed_rows(merged.table, existing, match)
-        merged, match = only(merged, changed), match[changed]
-        keys.add(merged)
-        if not self._violations and merged.count:
-            self._write(type_, merged, existing, match)
+        existing = self._existing(type_, pieces)
+        waiting = _Waiting()
+        for rows, own in zip(pieces, _shared_out(existing, pieces), strict=True):
+            merged, match = overlay(type_, own, rows)
+            merged = self._with_vectors(type_, merged, rows, match)
+            changed = changed_rows(merged.table, own, match)
+            merged, match = only(merged, changed), match[changed]
+            keys.add(merged)
+            if not self._violations and merged.count:
+                waiting.put(merged.table, own, match)
+        if not self._violations and waiting:
+            self._write(type_, waiting)
         return not existing.num_rows
 
     def _with_vectors(self, type_: GraphType, merged: Rows, given: Rows, match: np.ndarray) -> Rows:
@@ -180,25 +232,23 @@ class MergingLoad(LoadAttempt):
         check_missing(type_, standing_in, given.mentioned, self._violations)
         return merged if self._violations else merged.with_table(with_vectors(type_, merged.table, wanting, vectors))
 
-    def _existing(self, type_: GraphType, rows: Rows) -> pa.Table:
-        if not rows.count or not self._committed.count(type_.table_key):
+    def _existing(self, type_: GraphType, pieces: list[Rows]) -> pa.Table:
+        """The committed rows with the ids of these."""
+        ids = pa.concat_arrays([one_array(rows.table["id"]) for rows in pieces])
+        if not len(ids) or not self._committed.count(type_.table_key):
             return empty_rows(type_)
         names = working_schema(type_).names
-        ids = one_array(rows.table["id"])
         return self._committed.rows_with(type_.table_key, "id", ids, names, with_row_address=True)
 
-    def _write(self, type_: GraphType, rows: Rows, existing: pa.Table, match: np.ndarray) -> None:
+    def _write(self, type_: GraphType, waiting: _Waiting) -> None:
         written = self._written.setdefault(type_.table_key, Written())
         line = self._session.line(self._snapshot.pin(type_.table_key))
-        old_first = np.argsort(match < 0, kind="stable")
-        updated = int((match >= 0).sum())
-        table = storable(self._store, line, rows.table.take(pa.array(old_first)))
+        table = storable(self._store, line, pa.concat_tables([*waiting.updated, *waiting.added]))
         row_ids: list[int] = []
-        if updated:
-            partners = pa.array(match[old_first][:updated])
-            row_ids = one_array(existing["_rowid"]).take(partners).to_pylist()
-            written.replaced.append(one_array(existing["_rowaddr"]).take(partners))
-            written.updated += updated
+        if waiting.updated:
+            row_ids = pa.concat_arrays(waiting.row_ids).to_pylist()
+            written.replaced += waiting.addresses
+            written.updated += len(row_ids)
         target, schema = self._store.tables.write_target(line), self._store.tables.schema(line)
         written.fragments += write_fragments(target, table, schema, row_ids)
 
@@ -229,6 +279,27 @@ class MergingLoad(LoadAttempt):
         for table_key, written in self._written.items():
             line = self._session.line(self._snapshot.pin(table_key))
             self._session.keep(self._store.tables.stage_fragments(line, written.fragments))
+
+
+def _shared_out(existing: pa.Table, pieces: list[Rows]) -> list[pa.Table]:
+    """The existing rows by the piece that has their id; an id is in one piece only."""
+    if len(pieces) == 1 or not existing.num_rows:
+        return [existing] * len(pieces)
+    existing = existing.combine_chunks()
+    ids = pa.concat_arrays([one_array(rows.table["id"]) for rows in pieces])
+    places = pc.index_in(one_array(existing["id"]), value_set=ids).to_numpy(zero_copy_only=False)
+    owners = np.searchsorted(np.cumsum([rows.count for rows in pieces]), places, side="right")
+    return [existing.take(pa.array(np.flatnonzero(owners == number))) for number in range(len(pieces))]
+
+
+def _rows_together(type_: GraphType, some: Rows, existing: pa.Table) -> int:
+    """How many rows can be matched at once, told by some of them and the rows that they are matched with."""
+    if any(property_.type == ScalarType(Scalar.BLOB) for property_ in type_.properties):
+        return 1  # the sizes of some tell nothing about those of others
+    given = some.table.nbytes / max(some.count, 1)
+    found = existing.nbytes / existing.num_rows if existing.num_rows else 0.0
+    dims = sum(property_.type.dim for property_ in type_.properties if isinstance(property_.type, VectorType))
+    return max(1, min(MATCHED_ROWS, int(MATCHED_BYTES / max(given + max(found, 4 * dims), 1))))
 
 
 def _collapsed(type_: GraphType, parts: list[Rows]) -> Iterator[Rows]:
