@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -219,39 +220,79 @@ def test_a_result_stays_a_frame_on_spark(spark: Any, graph: GraphStore) -> None:
     assert {row["@id"] for row in rows} == {"Oslo", "Rome", "Łódź"}
 
 
-ENDLESS = (
-    "query endless() { match { $a: Person  $b: Person  $c: Person  $d: Person  $e: Person  $f: Person } "
-    "return { count($f) as n } }"
+_SEVEN = "  ".join(f"${name}: Person" for name in "abcdefg")
+_IN_CIRCLES = " or ".join(
+    f"(${a}.slug < ${b}.slug and ${b}.slug < $g.slug and $g.slug < ${a}.slug)" for a, b in ("ab", "cd", "ef")
 )
-"""Seven hundred million rows, which take many seconds; not more, since the loop that makes them goes on by itself."""
+_WALK = "  ".join(f"${one} knows ${other}" for one, other in pairwise("abcdefghijklmnopqrstuv"))
+ENDLESS = {
+    "variables that nothing connects": f"""{{
+        match {{ {_SEVEN}  $h: Person  $i: Person }} return {{ count($g) as n }} }}""",
+    "a condition on all of them that no row meets": f"""{{
+        match {{ {_SEVEN}  {_IN_CIRCLES} }} return {{ count($g) as n }} }}""",
+    "a long walk": f"{{ match {{ $a: Person  {_WALK} }} return {{ count($v) as n }} }}",
+}
+"""Twenty thousand million rows and more, made in loops that Spark compiles and that end in one number."""
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_query_on_spark_that_is_cancelled_gives_every_core_back(spark: Any, graph: GraphStore, name: str) -> None:
+    with pytest.raises(Cancelled):
+        cancelled_while_it_runs(spark, graph, f"query endless(){ENDLESS[name]}")
+    assert_idle(spark)
 
 
 def test_a_query_on_spark_stops_when_its_time_is_over(spark: Any, graph: GraphStore) -> None:
+    text = f"query endless(){ENDLESS['variables that nothing connects']}"
     started = time.monotonic()
     with pytest.raises(QueryTimeout, match=r"did not finish within 0\.5 s") as stopped:
-        ask_spark(spark, graph, ENDLESS, timeout=0.5)
+        ask_spark(spark, graph, text, timeout=0.5)
     assert stopped.value.details["timeout"] == 0.5
     assert time.monotonic() - started < 60
     assert_idle(spark)
     with pytest.raises(BadRequest, match="a number of seconds above 0"):
-        ask_spark(spark, graph, ENDLESS, timeout=0)
+        ask_spark(spark, graph, text, timeout=0)
 
 
-def test_a_query_on_spark_stops_when_it_is_cancelled(spark: Any, graph: GraphStore) -> None:
+def cancelled_while_it_runs(spark: Any, graph: GraphStore, text: str) -> None:
+    """Run a query and cancel it when the tasks in which its rows meet have been at it for some seconds."""
     token = CancelToken()
-    threading.Timer(0.5, token.cancel).start()
-    with pytest.raises(Cancelled):
-        ask_spark(spark, graph, ENDLESS, cancel=token)
-    assert_idle(spark)
+
+    def cancel() -> None:
+        tracker = spark.sparkContext.statusTracker()
+        end = time.monotonic() + 60
+        stages: list[int] = []
+        since = time.monotonic()
+        while time.monotonic() < min(end, since + 3):
+            time.sleep(0.1)
+            if not stages or stages != list(tracker.getActiveStageIds()):
+                stages, since = list(tracker.getActiveStageIds()), time.monotonic()
+        token.cancel()
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    try:
+        ask_spark(spark, graph, text, cancel=token)
+    finally:
+        thread.join()
 
 
 def assert_idle(spark: Any) -> None:
-    """Nothing runs any more, and the next query has nothing of the last one's end."""
-    tracker = spark.sparkContext.statusTracker()
+    """No job runs any more, and no task: a barrier stage begins when there is a core for each of its tasks at once."""
+    context = spark.sparkContext
+    tracker = context.statusTracker()
     end = time.monotonic() + 90
     while tracker.getActiveJobsIds() and time.monotonic() < end:
         time.sleep(0.1)
     assert not tracker.getActiveJobsIds()
+    giving_up = threading.Timer(90, context.cancelAllJobs)
+    giving_up.start()
+    cores = context.defaultParallelism
+    try:
+        together = context.range(cores, numSlices=cores).barrier().mapPartitions(lambda rows: rows)
+        assert together.count() == cores
+    finally:
+        giving_up.cancel()
 
 
 def ask_spark(spark: Any, graph: GraphStore, text: str, **options: Any) -> Any:

@@ -118,7 +118,11 @@ def test_pagerank_stops_at_the_tolerance(spark: Any) -> None:
 
 
 @pytest.mark.parametrize("undirected", [False, True])
-def test_shortest_path_lengths_are_bounded(graph: Any, spark: Any, undirected: bool) -> None:
+@pytest.mark.parametrize("few", [0, 100_000], ids=["edges travel", "nodes travel"])
+def test_shortest_path_lengths_are_bounded(
+    graph: Any, spark: Any, undirected: bool, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(analytics, "FEW_NODES", few)
     nodes, edges, _, edge_frame = graph
     sources = sorted(nodes)[:2]
     source_frame = spark.createDataFrame([(s,) for s in sources], "id string")
@@ -141,3 +145,11 @@ def test_nonsense_arguments_are_refused(spark: Any) -> None:
         analytics.pagerank(none, damping=1.0)
     with pytest.raises(BadRequest, match="-1 hops"):
         analytics.shortest_path_lengths(none, none, max_hops=-1)
+
+
+def test_paths_end_where_nothing_is_left_to_reach(spark: Any) -> None:
+    line = spark.createDataFrame([("a", "b"), ("b", "c"), ("c", "a")], "src string, dst string")
+    one = spark.createDataFrame([("a",), ("a",)], "id string")
+    rows = analytics.shortest_path_lengths(line, one, max_hops=50).collect()
+    assert sorted(map(tuple, rows)) == [("a", "a", 0), ("a", "b", 1), ("a", "c", 2)]
+    assert [tuple(row) for row in analytics.shortest_path_lengths(line, one, max_hops=0).collect()] == [("a", "a", 0)]

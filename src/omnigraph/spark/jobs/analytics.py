@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 MOST_ROUNDS = 100
+FEW_NODES = 100_000
+"""So many nodes are sent to where the edges are, instead of edges to where the nodes are."""
 
 
 def degrees(edges: DataFrame, vertices: DataFrame | None = None) -> DataFrame:
@@ -125,18 +127,21 @@ def shortest_path_lengths(
     steps = _held(edges)
     if undirected:
         steps = steps.union(steps.select(f.col("dst").alias("src"), f.col("src").alias("dst")))
-    frontier = sources.select(f.col("id").alias("source"), "id", f.lit(0).alias("distance")).distinct()
-    reached = frontier
+    reached = sources.select(f.col("id").alias("source"), "id", f.lit(0).alias("distance")).distinct()
+    reached = reached.localCheckpoint(eager=False)
     for hop in range(1, max_hops + 1):
-        met = (
-            frontier.join(steps, frontier["id"] == steps["src"])
-            .select("source", f.col("dst").alias("id"), f.lit(hop).alias("distance"))
-            .distinct()
-        )
-        frontier = met.join(reached, ["source", "id"], "left_anti").localCheckpoint()
-        reached = reached.unionByName(frontier)
-        if hop < max_hops and frontier.isEmpty():
+        frontier = reached.where(f.col("distance") == hop - 1)
+        # The count makes the round, and tells whether the edges may stay where they are: Spark does not know that few
+        # nodes are left of many.
+        many = frontier.count()
+        if not many:
             break
+        start = f.broadcast(frontier) if many <= FEW_NODES else frontier
+        met = start.join(steps, frontier["id"] == steps["src"]).select(
+            "source", f.col("dst").alias("id"), f.lit(hop).alias("distance")
+        )
+        least = reached.union(met).groupBy("source", "id").agg(f.min("distance").alias("distance"))
+        reached = least.localCheckpoint(eager=False)
     return reached
 
 

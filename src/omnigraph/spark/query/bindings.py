@@ -43,6 +43,8 @@ class Bindings:
     entities: Mapping[str, str] = field(default_factory=dict)
     waiting: tuple[ir.Expr, ...] = ()
     """Conditions on what only a later join of the block binds. `settled` tells that there are none."""
+    met: tuple[str, ...] = ()
+    """A column of each side of the last join that made these rows, if nobody has asked about them yet (stopping.py)."""
 
     @property
     def vars(self) -> set[str]:
@@ -81,6 +83,11 @@ class Bindings:
         if self.waiting:
             raise InternalError(f"conditions of a query were not applied: {self.waiting!r}")
         return self
+
+    def any_column(self) -> str | None:
+        """A column of these rows, if there is one: rather one that tells which entity a variable is bound to."""
+        keys = [name for (_, part), name in self.places.items() if part == KEY]
+        return next(iter((*keys, *self.places.values(), *self.computed.values())), None)
 
     def with_frame(self, frame: DataFrame) -> Bindings:
         """The same columns in another frame."""

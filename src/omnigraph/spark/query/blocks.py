@@ -50,7 +50,8 @@ def extended(
     pairs = list(zip(rows.identity(vars), renamed[: len(keys)], strict=True))
     frame = joined_on(rows.frame, matches, pairs, "left" if keep_all else "inner", nulls_meet=True)
     bound = dict(zip(places, renamed[len(keys) :], strict=True))
-    return replace(rows, frame=frame.drop(*renamed[: len(keys)]), places={**rows.places, **bound})
+    met = tuple(filter(None, (rows.any_column(), next(iter(bound.values()), None))))
+    return replace(rows, frame=frame.drop(*renamed[: len(keys)]), places={**rows.places, **bound}, met=met)
 
 
 def united(arms: Sequence[Bindings], operator: ir.Either, names: Names) -> Bindings:

@@ -17,6 +17,7 @@ from omnigraph.spark.query.bindings import KEY, TYPE, Bindings, Names, column, j
 from omnigraph.spark.query.expressions import BOOLEAN, Wanted, computed, kept, lower_expression, lower_predicate
 from omnigraph.spark.query.groups.aggregates import Asked, Keys, grouped
 from omnigraph.spark.query.groups.everything import over_everything
+from omnigraph.spark.query.join_order import next_to_join, parts_and_conditions
 from omnigraph.spark.query.needs import field_of, stored_type
 from omnigraph.spark.query.walks import Walks
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from omnigraph.spark.query.groups.scan_groups import ScanGroups
     from omnigraph.spark.query.searching import Searching
+    from omnigraph.spark.query.stopping import Stopping
     from omnigraph.spark.query.tables import Tables
 
 
@@ -39,6 +41,7 @@ class Lowering:
         searching: Searching,
         names: Names,
         scan_groups: ScanGroups,
+        stopping: Stopping,
     ) -> None:
         self._tables = tables
         self._variables = tables.variables
@@ -48,7 +51,8 @@ class Lowering:
         self._names = names
         self._scan_groups = scan_groups
         self._wanted: int | None = None
-        self._walks = Walks(tables, names, self._kept_edges)
+        self._stopping = stopping
+        self._walks = Walks(tables, names, self._kept_edges, stopping)
 
     def block(self, operator: ir.Operator, outer: Bindings | None = None) -> Bindings:
         """The rows of a whole block, with all its conditions."""
@@ -66,14 +70,12 @@ class Lowering:
             case ir.Scan(var=var):
                 with_key = self._tables.identities.told_apart(var)
                 return self._tables.scan(var, operator.all_tables, operator, with_key=with_key)
-            case ir.Join(left=left, right=right):
-                return self._join(self.lower(left, outer), self.lower(right, outer))
+            case ir.Join() | ir.Filter():
+                return self._joins(operator, outer)
             case ir.Expand() if self._tables.identities.begins_with_edges(operator):
                 return self._walks.begin(operator)
             case ir.Expand():
                 return self._walks.expand(operator, self.lower(operator.input, outer))
-            case ir.Filter(input=below, predicate=predicate):
-                return self._filter(self.lower(below, outer), predicate)
             case ir.AntiJoin() | ir.SemiJoin():
                 return self._look_for(operator, self.lower(operator.input, outer))
             case ir.Optional():
@@ -148,14 +150,27 @@ class Lowering:
 
     # --- the block -----------------------------------------------------------------------------------------------
 
+    def _joins(self, operator: ir.Join | ir.Filter, outer: Bindings | None) -> Bindings:
+        parts, conditions = parts_and_conditions(operator)
+        if isinstance(operator, ir.Filter) and parts[0] is operator:
+            return self._filter(self.lower(operator.input, outer), operator.predicate)
+        rows, *rest = [self.lower(part, outer) for part in parts]
+        for condition in conditions:
+            rows = self._filter(rows, condition)
+        while rest:
+            rows = self._join(rows, rest.pop(next_to_join(rows, rest)))
+        return rows
+
     def _join(self, left: Bindings, right: Bindings) -> Bindings:
         shared = sorted(left.vars & right.vars)
+        left, right = self._stopping.asked(left), self._stopping.asked(right)
         frame = joined_on(left.frame, right.frame, [(left.key(var), right.key(var)) for var in shared])
         joined = Bindings(
             frame,
             {**right.places, **left.places},
             {**right.computed, **left.computed},
             {**right.entities, **left.entities},
+            met=tuple(filter(None, (left.any_column(), right.any_column()))),
         )
         for predicate in (*left.waiting, *right.waiting):
             joined = self._filter(joined, predicate)
@@ -199,7 +214,7 @@ class Lowering:
         inner = self.block(operator.inner, rows)
         used = (*operator.vars, *operator.columns)
         binds = [*(variable.name for variable in operator.binds), *operator.paths]
-        return blocks.extended(rows, inner, used, binds, self._names, keep_all=True)
+        return blocks.extended(self._stopping.asked(rows), inner, used, binds, self._names, keep_all=True)
 
     def _either(self, operator: ir.Either, rows: Bindings) -> Bindings:
         arms = [self.block(arm, rows) for arm in operator.arms]
@@ -208,7 +223,7 @@ class Lowering:
         found = blocks.united(arms, operator, self._names)
         if not binds:
             return blocks.filtered(rows, found, used, self._names, found=True)
-        return blocks.extended(rows, found, used, binds, self._names, keep_all=False)
+        return blocks.extended(self._stopping.asked(rows), found, used, binds, self._names, keep_all=False)
 
     # --- above the block -----------------------------------------------------------------------------------------
 

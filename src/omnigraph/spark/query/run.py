@@ -31,6 +31,7 @@ from omnigraph.spark.query.lowering import Lowering, entity_variable
 from omnigraph.spark.query.needs import Needs
 from omnigraph.spark.query.searching import Searching
 from omnigraph.spark.query.snapshot_reads import SnapshotReads
+from omnigraph.spark.query.stopping import Stopping
 from omnigraph.spark.query.tables import Tables
 from omnigraph.spark.session.progress import run_job, stopped_by
 from omnigraph.spark.spread import told_in_our_words
@@ -158,6 +159,7 @@ class _Run:
             ),
             names,
             ScanGroups(tables, self._reads, self._bound, names, at_once=at_once),
+            Stopping(self.session),
         )
         rows = lowering.block(query.root.input)
         wanted = query.root.columns

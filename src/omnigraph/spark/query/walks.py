@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from omnigraph.query import ir
 from omnigraph.spark.query.bindings import KEY, TYPE, Bindings, Names, column, joined_on, made_node, type_name
 from omnigraph.spark.query.needs import Field, fields_in
+from omnigraph.spark.query.stopping import Stopping
 from omnigraph.spark.query.tables import Tables, union
 
 if TYPE_CHECKING:
@@ -56,8 +57,9 @@ _EVERYTHING = _Wanted()
 class Walks:
     """The traversals of one query."""
 
-    def __init__(self, tables: Tables, names: Names, kept: Kept) -> None:
+    def __init__(self, tables: Tables, names: Names, kept: Kept, stopping: Stopping) -> None:
         self._tables = tables
+        self._stopping = stopping
         self._names = names
         self._kept = kept
 
@@ -178,12 +180,15 @@ class Walks:
         places: dict[tuple[str, str], str],
     ) -> Bindings:
         """Join the (here, there) rows to the input, and give the target its columns."""
-        keys = [(rows.key(step.from_var), here)]
-        if step.to_bound or step.to_var in rows.vars:
+        start = rows.key(step.from_var)
+        rows = self._stopping.asked(rows, of_any=start)
+        keys = [(start, here)]
+        is_bound = step.to_bound or step.to_var in rows.vars
+        if is_bound:
             keys.append((rows.key(step.to_var), there))
-            return replace(rows, frame=joined_on(rows.frame, pairs, keys), places={**rows.places, **places})
-        joined = replace(rows, frame=joined_on(rows.frame, pairs, keys), places={**rows.places, **places})
-        return self._with_target(step, joined, there)
+        frame = joined_on(rows.frame, pairs, keys)
+        joined = replace(rows, frame=frame, places={**rows.places, **places}, met=(start, here))
+        return joined if is_bound else self._with_target(step, joined, there)
 
     def _with_target(self, step: ir.Expand, rows: Bindings, there: str) -> Bindings:
         """The rows with the columns of the node that a traversal leads to."""
