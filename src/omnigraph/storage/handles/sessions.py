@@ -65,6 +65,4 @@ class Sessions:
     @staticmethod
     def _fresh() -> lance.Session:
         bounds = settings()
-        return lance.Session(
-            index_cache_size_bytes=bounds.index_cache, metadata_cache_size_bytes=bounds.metadata_cache
-        )
+        return lance.Session(index_cache_size_bytes=bounds.index_cache, metadata_cache_size_bytes=bounds.metadata_cache)
