@@ -158,7 +158,10 @@ def _serve_in_workers(settings: ServerSettings, listener: socket.socket) -> int:
 
 
 def _options(settings: ServerSettings) -> dict[str, Any]:
+    from omnigraph.server.punctual_heads import PROTOCOL
+
     return {
+        "http": PROTOCOL,
         "log_config": log_config(),
         "access_log": False,
         "server_header": False,

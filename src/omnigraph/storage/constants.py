@@ -20,7 +20,7 @@ LEDGER_PREFIX: Final = "_"
 """Tables whose locations begin so are the ledger's. Tables of rows lie below `nodes/` and `edges/`."""
 
 LEDGER_METADATA_CACHE: Final = 8 << 20
-"""Bytes of what Lance knows of the ledger's tables: their last few hundred versions. Who needs an older one reads it."""
+"""Bytes of what Lance knows of the tables of the ledger: their last few hundred versions. Older ones are read again."""
 
 LEDGER_INDEX_CACHE: Final = 1 << 20
 """The same for their indexes. They have none, and Lance takes note of that for each version."""
