@@ -54,6 +54,17 @@ def test_a_head_that_comes_a_byte_at_a_time(server: Running) -> None:
                 time.sleep(0.1)
 
 
+def test_a_head_without_end(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(punctual_heads, "HEAD_SECONDS", 60)
+    sent = 0
+    with closing(connected(server)) as bare:
+        bare.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
+        with pytest.raises(OSError):
+            while sent < 64 << 20:
+                sent += bare.send(b"X-Header: " + b"x" * 1000 + b"\r\n")
+    assert sent < 16 << 20, "what the system holds is all that it takes"
+
+
 def test_the_second_head_of_a_connection(server: Running) -> None:
     with closing(connected(server)) as bare:
         whole = b"POST /query HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
