@@ -45,23 +45,29 @@ def test_a_head_that_does_not_come(server: Running, sent: bytes) -> None:
         assert everything(bare) == b""
 
 
+def sent_until_closed(bare: socket.socket, piece: bytes, most: int, pause: float = 0.0) -> int:
+    """Send a piece over and over; how many bytes went before the server closed the connection."""
+    sent = 0
+    while sent < most:
+        try:
+            sent += bare.send(piece)
+        except OSError:
+            break
+        time.sleep(pause)
+    return sent
+
+
 def test_a_head_that_comes_a_byte_at_a_time(server: Running) -> None:
     with closing(connected(server)) as bare:
-        end = time.monotonic() + 30
-        with pytest.raises(OSError):
-            while time.monotonic() < end:
-                bare.sendall(b"G")
-                time.sleep(0.1)
+        bare.sendall(b"GET /healthz HTTP/1.1\r\nX-Header: ")
+        assert sent_until_closed(bare, b"x", 300, pause=0.1) < 300
 
 
 def test_a_head_without_end(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(punctual_heads, "HEAD_SECONDS", 60)
-    sent = 0
     with closing(connected(server)) as bare:
         bare.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
-        with pytest.raises(OSError):
-            while sent < 64 << 20:
-                sent += bare.send(b"X-Header: " + b"x" * 1000 + b"\r\n")
+        sent = sent_until_closed(bare, b"X-Header: " + b"x" * 1000 + b"\r\n", 64 << 20)
     assert sent < 16 << 20, "what the system holds is all that it takes"
 
 

@@ -105,8 +105,7 @@ class Gate:
         route = getattr(scope.get("route"), "path", "none")
         method = scope["method"]
         status = passage.status or 499
-        self._metrics.requests.labels(method, route, status).inc()
-        self._metrics.seconds.labels(method, route).observe(seconds)
+        self._metrics.answered(method, route, status, seconds)
         self._metrics.bytes_in.inc(passage.bytes_in)
         self._metrics.bytes_out.inc(passage.bytes_out)
         if _access.isEnabledFor(logging.INFO):
