@@ -20,6 +20,7 @@ import uvicorn
 from omnigraph.server.app import create_app
 from omnigraph.server.bearer_tokens import hashed
 from omnigraph.server.launch import listen
+from omnigraph.server.punctual_heads import PROTOCOL
 from omnigraph.server.server_settings import GraphSettings, ServerSettings
 
 
@@ -41,7 +42,9 @@ def serving(*graphs: GraphSettings, tokens: Mapping[str, str] | None = None, **s
     told = ServerSettings(graphs=graphs, unauthenticated=not tokens, drain_seconds=5)
     app = create_app(replace(told, **settings), hashed(tokens or {}))
     listener = listen("127.0.0.1", 0)
-    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=5)
+    config = uvicorn.Config(
+        app, http=PROTOCOL, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=5
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()

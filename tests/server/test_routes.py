@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
+from omnigraph.server.metrics import Metrics
 from omnigraph.server.server_settings import GraphSettings
 from tests.server.graphs import ALL_PEOPLE, SCHEMA, make
 from tests.server.running import Running, serving, until
@@ -425,3 +426,14 @@ def test_metrics_count_by_route(http: httpx.Client) -> None:
     text = http.get("/metrics").text
     assert 'omnigraph_requests_total{method="POST",route="/graphs/{graph_id}/query",status="200"}' in text
     assert "review/1" not in text
+
+
+def test_made_up_methods_make_no_series_of_their_own() -> None:
+    counted = Metrics()
+    for number in range(50):
+        counted.answered(f"M{number}", "none", 405, 0.1)
+    counted.answered("GET", "none", 404, 0.1)
+    text = counted.text().decode()
+    assert 'omnigraph_requests_total{method="other",route="none",status="405"} 50.0' in text
+    assert 'omnigraph_requests_total{method="GET",route="none",status="404"} 1.0' in text
+    assert "M7" not in text

@@ -23,6 +23,7 @@ from omnigraph.server.agents.endpoint import AgentEndpoint, agent_route
 from omnigraph.server.bearer_tokens import BearerTokens, read_tokens
 from omnigraph.server.calls.admission import Admission
 from omnigraph.server.calls.threads import Threads
+from omnigraph.server.collector import collect_less_often
 from omnigraph.server.direct_routes import DirectRoutes
 from omnigraph.server.error_bodies import error_response
 from omnigraph.server.gate import Gate
@@ -124,7 +125,9 @@ def app_of_this_process() -> ASGIApp:
     text = os.environ.get(SETTINGS_VARIABLE)
     if not text:
         raise BadRequest(f"{SETTINGS_VARIABLE} is not set; start the server with `omnigraph-server`")
-    return create_app(ServerSettings.from_json(text), read_tokens(), Generation.of_this_process())
+    app = create_app(ServerSettings.from_json(text), read_tokens(), Generation.of_this_process())
+    collect_less_often()
+    return app
 
 
 async def _answer(request: Request, error: Exception) -> Response:

@@ -105,8 +105,7 @@ class Gate:
         route = getattr(scope.get("route"), "path", "none")
         method = scope["method"]
         status = passage.status or 499
-        self._metrics.requests.labels(method, route, status).inc()
-        self._metrics.seconds.labels(method, route).observe(seconds)
+        self._metrics.answered(method, route, status, seconds)
         self._metrics.bytes_in.inc(passage.bytes_in)
         self._metrics.bytes_out.inc(passage.bytes_out)
         if _access.isEnabledFor(logging.INFO):
@@ -150,8 +149,15 @@ class _Passage:
         await self._send(message)
 
 
+LEAST_BYTES_A_SECOND = 1 << 16
+"""How quickly a body of a bounded size has to come, once its time for a first piece is over."""
+
+
 class _Body:
-    """The body as it comes in: not more of it than is allowed, and no piece later than it may be."""
+    """The body as it comes in: not more of it than is allowed, and no piece later than it may be.
+
+    A bounded one has an end too: a byte at a time, each of them in time, would keep a connection for weeks.
+    """
 
     def __init__(self, receive: Receive, most: int | None, seconds: float, passage: _Passage) -> None:
         self._receive = receive
@@ -159,6 +165,7 @@ class _Body:
         self._seconds = seconds
         self._passage = passage
         self._whole = False
+        self._end = time.monotonic() + seconds + most / LEAST_BYTES_A_SECOND if most is not None else None
 
     def expect(self, length: str | None) -> None:
         """What the request says it will send."""
@@ -169,10 +176,13 @@ class _Body:
         """The next piece."""
         if self._whole:
             return await self._receive()
+        left = self._seconds if self._end is None else min(self._seconds, self._end - time.monotonic())
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(left):
                 message = await self._receive()
         except TimeoutError:
+            if left < self._seconds:
+                raise BadRequest("the body came too slowly to be waited for; nothing was done") from None
             raise BadRequest(f"the body did not go on for {self._seconds:g} s; nothing was done") from None
         if message["type"] == "http.request":
             self._passage.bytes_in += len(message.get("body", b""))

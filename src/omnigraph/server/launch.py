@@ -125,9 +125,11 @@ def _serve_here(settings: ServerSettings, listener: socket.socket) -> int:
     import uvicorn
 
     from omnigraph.server.app import create_app
+    from omnigraph.server.collector import collect_less_often
 
     app: Any = create_app(settings, read_tokens())
     app.state.graphs.open()
+    collect_less_often()
     server = uvicorn.Server(uvicorn.Config(app, **_options(settings)))
     _announce(listener)
     _reload_on_hangup(app)
@@ -158,7 +160,10 @@ def _serve_in_workers(settings: ServerSettings, listener: socket.socket) -> int:
 
 
 def _options(settings: ServerSettings) -> dict[str, Any]:
+    from omnigraph.server.punctual_heads import PROTOCOL
+
     return {
+        "http": PROTOCOL,
         "log_config": log_config(),
         "access_log": False,
         "server_header": False,

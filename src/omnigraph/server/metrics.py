@@ -7,6 +7,9 @@ import os
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+"""Methods that are told apart. Any other word may stand in its place, as many as somebody likes to make up."""
+
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -30,6 +33,19 @@ class Metrics:
         )
         self.bytes_in = Counter("omnigraph_request_bytes", "Bytes of request bodies.", registry=self.registry)
         self.bytes_out = Counter("omnigraph_response_bytes", "Bytes of response bodies.", registry=self.registry)
+
+        self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request. To find the series of its labels costs more than to count, so they are kept."""
+        found = self._series.get((method, route, status))
+        if found is None:
+            known = method if method in METHODS else "other"
+            found = self.requests.labels(known, route, status), self.seconds.labels(known, route)
+            if known == method:
+                self._series[method, route, status] = found
+        found[0].inc()
+        found[1].observe(seconds)
 
     def text(self) -> bytes:
         """All of them; with several workers those of all workers together."""

@@ -16,6 +16,15 @@ FILE_FORMAT: Final = "2.2"
 HANDLE_CACHE_SIZE: Final = 256
 """Open table handles kept. One costs some kilobytes; a graph of 100 types on two branches fits."""
 
+LEDGER_PREFIX: Final = "_"
+"""Tables whose locations begin so are the ledger's. Tables of rows lie below `nodes/` and `edges/`."""
+
+LEDGER_METADATA_CACHE: Final = 8 << 20
+"""Bytes of what Lance knows of the tables of the ledger: their last few hundred versions. Older ones are read again."""
+
+LEDGER_INDEX_CACHE: Final = 1 << 20
+"""The same for their indexes. They have none, and Lance takes note of that for each version."""
+
 LEASE_SECONDS: Final = 30.0
 """How long a lease on an object store lasts without being renewed."""
 

@@ -31,6 +31,9 @@ Checksums = Mapping[str, str]
 """Paths below the graph's root, with `size-crc32` of each; two of them, with a blank between, where either is right."""
 
 _NOTED = 65_536
+_VERSIONS = 4_096
+"""Versions that are known to be sound. Every commit makes some, and only the last ones are read."""
+
 _STEPS = 1_024
 _PIECE = 4 << 20
 
@@ -44,6 +47,7 @@ class PublishedFiles:
         self._steps: OrderedDict[TableVersion, tuple[TableVersion, tuple[str, ...]]] = OrderedDict()
         self._published: OrderedDict[TableVersion, None] = OrderedDict()
         self._sound: OrderedDict[str, None] = OrderedDict()
+        self._sound_versions: OrderedDict[str, None] = OrderedDict()
         self._asking = False
         self.expected: Callable[[], Checksums] | None = None
         """Where the recorded checksums come from; set by whoever keeps them."""
@@ -86,10 +90,10 @@ class PublishedFiles:
         self._steps[after] = write.base, added
         while len(self._steps) > _STEPS:
             self._steps.popitem(last=False)
-        if added and str(write.base) in self._sound:
+        if added and str(write.base) in self._sound_versions:
             # What it adds was written a moment ago, by Lance itself. What puts an older version back adds nothing, and
             # shows other files than its base.
-            self._mark(str(after))
+            self._judged(str(after))
 
     def published_before(self, table: TableVersion) -> None:
         """Take note that a version which is about to be published has been so before: nothing of it is new."""
@@ -184,7 +188,7 @@ class PublishedFiles:
             return
         # A version is judged once; what it shares with others, once too.
         key = str(table) + ("!" if whole else "")
-        if key in self._sound:
+        if key in self._sound_versions:
             return
         recorded = self._recorded() if whole else {}
         for path in self.files(table) if whole else self.vectors(table):
@@ -194,7 +198,7 @@ class PublishedFiles:
             if path.endswith(".arrow") and "/_deletions/" in path and path not in self._sound:
                 self._check_vector(path)
                 self._mark(path)
-        self._mark(key)
+        self._judged(key)
 
     def _recorded(self) -> Checksums:
         """What was recorded. To look it up reads tables too, which cannot wait for it."""
@@ -232,6 +236,11 @@ class PublishedFiles:
         self._noted[path] = checksum
         while len(self._noted) > _NOTED:
             self._noted.popitem(last=False)
+
+    def _judged(self, version: str) -> None:
+        self._sound_versions[version] = None
+        while len(self._sound_versions) > _VERSIONS:
+            self._sound_versions.popitem(last=False)
 
     def _mark(self, key: str) -> None:
         self._sound[key] = None

@@ -38,7 +38,9 @@ class Table:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One look-up at a time, for which everybody waits."""
     monkeypatch.setattr(shared_lookups, "PATIENCE", 30.0)
+    monkeypatch.setattr(shared_lookups, "AT_ONCE", 1)
 
 
 def age(rows: pa.Table) -> list[int]:
@@ -76,6 +78,23 @@ def test_a_lone_reader_asks_at_once_and_for_nothing_else(monkeypatch: pytest.Mon
     assert not lookups._under_way
 
 
+def test_two_readers_do_not_wait_for_each_other_and_a_third_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_lookups, "PATIENCE", 30.0)
+    lookups, table = SharedLookups("id"), Table()
+    table.open.clear()
+    with ThreadPoolExecutor(4) as pool:
+        found = [pool.submit(lookups.get, "t", one, table.ask) for one in ("p1", "p2")]
+        until(lambda: len(table.asked) == 2)
+        found += [pool.submit(lookups.get, "t", one, table.ask) for one in ("p3", "p4")]
+        until(lambda: len(lookups._waiting.get("t", ())) == 2)
+        table.open.set()
+        assert [age(each.result(30)) for each in found] == [[1], [2], [3], [4]]
+    assert sorted(table.asked[:2]) == [("p1",), ("p2",)]
+    assert [sorted(each) for each in table.asked[2:]] == [["p3", "p4"]]
+    assert not lookups._under_way
+    assert not lookups._waiting
+
+
 @pytest.mark.usefixtures("patient")
 def test_those_who_wait_are_answered_by_one_look_up() -> None:
     lookups, table = SharedLookups("id"), Table()
@@ -102,6 +121,7 @@ def test_a_group_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_who_has_waited_long_enough_asks_beside_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_lookups, "PATIENCE", 0.05)
+    monkeypatch.setattr(shared_lookups, "AT_ONCE", 1)
     lookups, slow, table = SharedLookups("id"), Table(), Table()
     slow.open.clear()
     with ThreadPoolExecutor(4) as pool:
@@ -241,6 +261,7 @@ def test_many_threads_find_what_each_would_find_alone(tmp_path: Path, optimized:
 
 def test_readers_of_a_graph_do_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_lookups, "PATIENCE", 30.0)
+    monkeypatch.setattr(shared_lookups, "AT_ONCE", 1)
     graph = og.init(tmp_path / "g", schema=SCHEMA)
     graph.load([{"slug": f"p{number}", "age": number} for number in range(20_000)], type="Person", mode="append")
     graph.optimize()

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
@@ -17,11 +17,16 @@ from starlette.types import Receive, Scope, Send
 
 from omnigraph.read.state.control import CancelToken
 from omnigraph.server.calls.admission import Ticket
+from omnigraph.server.calls.growing_file import GrowingFile
 from omnigraph.server.calls.rounds import Lookups, Rounds
 
 T = TypeVar("T")
 
 _WRITTEN_AT_ONCE = 1 << 20
+EARLY_LOADS = 2
+"""Loads that may be under way while their records still come in. Each keeps a thread for as long as its client sends;
+others begin when their records are all there."""
+
 SOON = 0.05
 """Seconds before somebody looks whether the client is still there; most calls are done by then."""
 
@@ -32,6 +37,8 @@ class Threads:
     def __init__(self, readers: int, writers: int) -> None:
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="omnigraph-read")
         self._writers = ThreadPoolExecutor(writers, thread_name_prefix="omnigraph-write")
+        self._early = ThreadPoolExecutor(EARLY_LOADS, thread_name_prefix="omnigraph-load")
+        self._early_loads = 0
         self.lookups = Lookups()
         self.rounds = Rounds(self._readers)
 
@@ -57,8 +64,20 @@ class Threads:
         """Run a write. Once it has begun it comes to its end, whether or not anybody waits for it."""
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._writers, work))
 
+    def begin(self, work: Callable[[], T]) -> asyncio.Future[T] | None:
+        """Begin a load whose records still come in; None when enough of them are under way."""
+        if self._early_loads >= EARLY_LOADS:
+            return None
+        self._early_loads += 1
+        running = asyncio.get_running_loop().run_in_executor(self._early, work)
+        running.add_done_callback(self._early_load_ended)
+        return running
+
+    def _early_load_ended(self, _: object) -> None:
+        self._early_loads -= 1
+
     @asynccontextmanager
-    async def kept(self, file: IO[bytes]) -> AsyncIterator[Callable[[bytes], Awaitable[None]]]:
+    async def kept(self, file: GrowingFile) -> AsyncIterator[Callable[[bytes], Awaitable[None]]]:
         """A call that writes pieces to a file, a megabyte at a time, while the next ones come in."""
         held: list[bytes] = []
         size = 0
@@ -84,7 +103,7 @@ class Threads:
         finally:
             await written()  # nobody may close the file before
 
-    def _written(self, file: IO[bytes], pieces: list[bytes]) -> asyncio.Future[int]:
+    def _written(self, file: GrowingFile, pieces: list[bytes]) -> asyncio.Future[int]:
         return asyncio.get_running_loop().run_in_executor(self._writers, lambda: file.write(b"".join(pieces)))
 
     async def pull(self, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
@@ -96,6 +115,7 @@ class Threads:
     def close(self) -> None:
         """Wait for what is running."""
         self._readers.shutdown(wait=True, cancel_futures=True)
+        self._early.shutdown(wait=True)
         self._writers.shutdown(wait=True)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
-from typing import IO, Annotated, Any, Literal
+import asyncio
+import io
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import Header, Query
@@ -16,6 +17,8 @@ from omnigraph.handle.asked import ReadAsk
 from omnigraph.merge.plain import plain_row
 from omnigraph.policy.actions import Action
 from omnigraph.read.state.control import CancelToken
+from omnigraph.server.calls.admission import Ticket
+from omnigraph.server.calls.growing_file import GrowingFile
 from omnigraph.server.calls.threads import in_chunks
 from omnigraph.server.error_bodies import encoded
 from omnigraph.server.routes.graph_calls import (
@@ -55,8 +58,8 @@ _LINES: Responses = {
 }
 _RECORDS = {"requestBody": {"required": True, "content": {LINES: {"schema": {"type": "string"}}}}}
 _ROWS_OF = "The lines are plain rows of this type, not records that say their own; without a line it has no rows."
-_SPOOLED = 8 << 20
-"""Bytes of a streamed load that wait in memory; beyond that they wait on disk."""
+EARLY_BYTES = 4 << 20
+"""Bytes of a streamed load that have come when it is begun."""
 
 
 @router.post("/query", responses=_ROWS, summary="Run a read query")
@@ -99,24 +102,58 @@ async def load_stream(
         raise BadRequest("`stream` and `batch` go together: the name of a stream and the number of this load in it")
     place = branch or "main"
     part = None if stream is None or batch is None else (stream, batch)
+    rows = {} if rows_of is None else {"type": rows_of, "src": src, "dst": dst}
     ticket = call.admit(Need(Action.CHANGE, place))
     try:
-        with tempfile.SpooledTemporaryFile(_SPOOLED) as spool:
-            async with call.state.threads.kept(spool) as keep:
-                async for piece in call.request.stream():
-                    ticket.hold(len(piece))
-                    await keep(piece)
-            spool.seek(0)
-            rows = {} if rows_of is None else {"type": rows_of, "src": src, "dst": dst}
-            data = spool if rows_of is None else _rows(spool)
-            loaded = await call.state.threads.write(
-                lambda: _loaded(call, data, mode, branch, from_, if_commit, part, **rows)
+        with GrowingFile() as body:
+            loaded = await _load_as_it_comes(
+                call,
+                ticket,
+                body,
+                lambda: _loaded(
+                    call,
+                    body if rows_of is None else _rows(io.BufferedReader(body)),
+                    mode,
+                    branch,
+                    from_,
+                    if_commit,
+                    part,
+                    **rows,
+                ),
+                # A branch is made for a load that is going to be, and rows of a named type are gone through once.
+                early=from_ is None and rows_of is None,
             )
         return json_reply(loaded)
+    finally:
+        ticket.release()
+
+
+async def _load_as_it_comes(
+    call: GraphCall, ticket: Ticket, body: GrowingFile, load: Callable[[], bytes], *, early: bool
+) -> bytes:
+    """Load the records of a body: a large one is begun on while the rest of it comes in."""
+    threads = call.state.threads
+    loading: asyncio.Future[bytes] | None = None
+    try:
+        async with threads.kept(body) as keep:
+            async for piece in call.request.stream():
+                ticket.hold(len(piece))
+                if loading is not None and loading.done():
+                    continue  # it has failed; who still sends would not hear of it
+                await keep(piece)
+                if early and loading is None and body.size >= EARLY_BYTES:
+                    loading = threads.begin(load)
+                    early = loading is not None
+        body.end()
+        return await (asyncio.shield(loading) if loading is not None else threads.write(load))
     except ClientDisconnect:
         raise BadRequest("the client went before its records were all there; nothing was loaded") from None
     finally:
-        ticket.release()
+        body.break_off(BadRequest("the records did not come to their end; nothing was loaded"))
+        if loading is not None:
+            # Nobody may close the body before; and it ends soon, since there is no more to read.
+            await asyncio.wait({loading})
+            loading.cancelled() or loading.exception()
 
 
 @router.post("/embed", responses=replies(EmbedReply), summary="Make the vectors of stored texts")
@@ -246,7 +283,7 @@ def _loaded(
     return encoded({**done.to_json(), "uri": call.served.settings.id})
 
 
-def _rows(lines: IO[bytes]) -> Iterator[Any]:
+def _rows(lines: Iterable[bytes]) -> Iterator[Any]:
     """Plain rows, one JSON object to a line."""
     for number, line in enumerate(lines, 1):
         if not line.strip():

@@ -7,6 +7,7 @@ __all__ = [
     "fragment_ids",
     "handles",
     "manifest_files",
+    "sessions",
     "shared_lookups",
     "table_history",
 ]

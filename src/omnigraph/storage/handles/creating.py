@@ -47,7 +47,7 @@ def create(
                 data_storage_version=FILE_FORMAT,
                 max_rows_per_file=ROWS_PER_FILE,
                 storage_options=handles.storage_options,
-                session=handles.session,
+                session=handles.sessions.of(location),
             )
             transaction.transaction_properties = dict(properties or {})
             made = LanceDataset.commit(

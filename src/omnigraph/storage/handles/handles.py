@@ -1,7 +1,7 @@
 """Open tables: a bounded cache of Lance handles by (location, branch, version), shared by threads.
 
-A version never changes once it is committed, so a handle stays right for ever; the oldest unused ones are dropped. All
-handles share one Lance session and with it Lance's own caches of metadata and indexes.
+A version never changes once it is committed, so a handle stays right for ever; the oldest unused ones are dropped.
+Handles share Lance's own caches of metadata and indexes (`sessions`).
 
 The branch of a table is itself a dataset below `tree/<branch>`: opening it there costs one look, where going through
 the main line costs two.
@@ -17,12 +17,12 @@ from collections.abc import Callable
 import lance
 from lance.dataset import LanceDataset
 
-from omnigraph.config import settings
 from omnigraph.errors import BadRequest
 from omnigraph.storage.constants import HANDLE_CACHE_SIZE, ID_COLUMN
 from omnigraph.storage.handles.base_paths import at_home
 from omnigraph.storage.handles.fragment_ids import FragmentIds
 from omnigraph.storage.handles.newest import NewestVersions
+from omnigraph.storage.handles.sessions import Sessions
 from omnigraph.storage.handles.shared_lookups import SharedLookups
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.uri import Root, Scheme, clean_path
@@ -42,9 +42,7 @@ class Handles:
         self.on_call: Hook | None = None
         self.before_read: Callable[[TableVersion], None] = lambda version: None
         self._storage_options = root.storage_options() or None
-        self._session = lance.Session(
-            index_cache_size_bytes=settings().index_cache, metadata_cache_size_bytes=settings().metadata_cache
-        )
+        self.sessions = Sessions()
         self._cache_size = max(1, cache_size)
         self._cached: OrderedDict[TableVersion, LanceDataset] = OrderedDict()
         self._newest = NewestVersions(root)
@@ -77,14 +75,17 @@ class Handles:
 
     def _open(self, location: str, branch: str | None, version: int | None = None) -> LanceDataset:
         opened = lance.dataset(
-            self.uri(location, branch), version=version, storage_options=self._storage_options, session=self._session
+            self.uri(location, branch),
+            version=version,
+            storage_options=self._storage_options,
+            session=self.sessions.of(location),
         )
         return self._at_home(TableVersion(clean_path(location), branch, int(opened.version)), opened)
 
     def _at_home(self, version: TableVersion, handle: LanceDataset) -> LanceDataset:
         """The handle, with what a fork shares with its parents looked for below this root and nowhere else."""
         uri = self.uri(version.location, version.branch)
-        moved = at_home(handle, uri, version.branch, self._storage_options, self._session)
+        moved = at_home(handle, uri, version.branch, self._storage_options, self.sessions.of(version.location))
         if moved is None:
             return handle
         self._written_elsewhere.add(version)
@@ -165,11 +166,26 @@ class Handles:
     def remember(self, version: TableVersion, handle: LanceDataset) -> LanceDataset:
         """Put a handle into the cache; the one that all threads share is returned."""
         with self._lock:
+            if version not in self._cached and self.sessions.met(version.location):
+                for key in [one for one in self._cached if not self.sessions.is_ledger(one.location)]:
+                    del self._cached[key]
+            if not self.sessions.has(version.location, handle):
+                handle = self._adopted(version, handle)
             shared = self._cached.setdefault(version, handle)
             self._cached.move_to_end(version)
             while len(self._cached) > self._cache_size:
                 self._cached.popitem(last=False)
         return shared
+
+    def _adopted(self, version: TableVersion, handle: LanceDataset) -> LanceDataset:
+        """The same version as a handle of the session of today; nothing is read for it."""
+        return LanceDataset(
+            self.uri(version.location, version.branch),
+            version=version.version,
+            storage_options=self._storage_options,
+            session=self.sessions.of(version.location),
+            serialized_manifest=handle._ds.serialized_manifest(),
+        )
 
     def forget_misplaced(self) -> None:
         """Drop handles of versions that named another place: their files have been rewritten."""
@@ -195,11 +211,6 @@ class Handles:
     def storage_options(self) -> dict[str, str] | None:
         """The options that every call of Lance below this root takes."""
         return self._storage_options
-
-    @property
-    def session(self) -> lance.Session:
-        """The Lance session that all handles share."""
-        return self._session
 
     def called(self, name: str, location: str) -> None:
         """Tell the hook."""

@@ -19,6 +19,10 @@ import pyarrow as pa
 MOST_TOGETHER = 64
 """Rows that one look-up asks for. Beyond that there is little to win, and the first would wait for the last."""
 
+AT_ONCE = 2
+"""Look-ups of a table that run beside each other before others wait for them: two readers do not disturb each other
+where there are two cores, and have little to share."""
+
 PATIENCE = 0.005
 """Seconds that a reader waits for a look-up of others. On a disk one takes a millisecond; over a network it may take so
 long that a second one beside it is better."""
@@ -67,10 +71,11 @@ class SharedLookups:
         return reader.rows if reader.rows is not None else ask((wanted,))
 
     def _entered(self, table: Hashable, wanted: str) -> _Reader | None:
-        """A place among those who wait; None when nobody is reading, and there is nobody to wait for."""
+        """A place among those who wait; None when few are reading, and there is nobody to wait for."""
         with self._lock:
-            if table not in self._under_way:
-                self._under_way[table] = 1
+            under_way = self._under_way.get(table, 0)
+            if under_way < AT_ONCE:
+                self._under_way[table] = under_way + 1
                 return None
             reader = _Reader(wanted)
             reader.turn.acquire()
