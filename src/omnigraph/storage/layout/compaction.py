@@ -156,7 +156,7 @@ def commit_compaction(handles: Handles, staged: StagedCompaction) -> TableVersio
     # A handle of its own: Lance moves the one it is given.
     with lance_errors("opening", base):
         uri = handles.uri(base.location, base.branch)
-        handle = open_line(uri, base.branch, base.version, handles.storage_options, handles.session)
+        handle = open_line(uri, base.branch, base.version, handles.storage_options, handles.sessions.of(base.location))
     try:
         Compaction.commit(handle, [RewriteResult.from_json(result) for result in staged.results])
     except Exception as error:
