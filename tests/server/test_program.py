@@ -17,7 +17,7 @@ import pytest
 import omnigraph as og
 from omnigraph.server.launch import listen, main, read_arguments
 from tests.server.graphs import ALL_PEOPLE, POLICY, SECRET, TOKENS, make
-from tests.server.running import process, until
+from tests.server.running import Process, process, until
 
 INSERT = "query m($s: String) { insert Person { slug: $s } }"
 
@@ -173,6 +173,28 @@ def test_a_worker_that_dies_does_not_disturb_the_others(tmp_path: Path) -> None:
         assert written.status_code == 200
         until(lambda: len(_workers(running.process.pid)) == 2)
         assert "omnigraph_requests_total" in httpx.get(f"{running.url}/metrics", timeout=60).text
+        assert _loaded_while_it_stops(running) == 200
+
+
+def _loaded_while_it_stops(running: Process) -> int:
+    """The status of a load that is under way when the server is told to stop; whoever comes then is turned away."""
+    place = httpx.URL(running.url)
+
+    def refused() -> bool:
+        try:
+            socket.create_connection((place.host, place.port or 80), timeout=10).close()
+        except ConnectionRefusedError:
+            return True
+        return False
+
+    def records() -> Iterator[bytes]:
+        yield b'{"type": "Person", "data": {"slug": "drained"}}\n'
+        running.process.send_signal(signal.SIGTERM)
+        until(refused, seconds=20)
+        assert running.process.poll() is None
+        yield b'{"type": "Person", "data": {"slug": "dry"}}\n'
+
+    return httpx.post(f"{running.url}/load/ndjson?mode=append", content=records(), timeout=60).status_code
 
 
 def _open_sockets(process: int) -> int:

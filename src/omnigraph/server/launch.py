@@ -180,6 +180,11 @@ def _workers(config: Any, listener: socket.socket, generation: Generation) -> An
         def handle_hup(self) -> None:
             generation.raise_it()
 
+        def terminate_all(self) -> None:
+            # Whoever comes while the workers drain is turned away at once, and does not wait for the end of it.
+            listener.close()
+            super().terminate_all()
+
     return Workers(config, sockets=[listener])
 
 

@@ -141,6 +141,14 @@ def test_large_fragments_are_found_through_their_index(
         same_as_a_scan(local_tables, table, wanted)
 
 
+def test_few_files_are_kept_however_little_each_holds() -> None:
+    kept = FragmentIds()
+    kept.keep({f"{number}.lance": [str(number)] for number in range(fragment_ids.MOST_FILES + 100)})
+    assert kept.kept() == fragment_ids.MOST_FILES
+    assert kept.of_files(["0.lance"]) == {}
+    assert kept.of_files([f"x/{fragment_ids.MOST_FILES}.lance"]) != {}
+
+
 def test_what_is_kept_is_bounded_and_forgetting_changes_no_answer(local_tables: TableStore) -> None:
     local_tables.handles.fragment_ids = FragmentIds(kept=4)
     table = local_tables.create("t", PEOPLE, rows=people("a"))

@@ -33,6 +33,10 @@ MOST_IDS_WANTED = 1_000
 KEPT_IDS = 250_000
 """Ids that are kept per graph and process: about 25 MB. What is looked up least recently is dropped."""
 
+MOST_FILES = 8_192
+"""Files whose ids are kept: as many as eight tables in pieces can have. Every small write leaves one, and those that a
+compaction put together are looked into no more."""
+
 IDS_OF_A_FILE = 4
 """A file takes up as much as so many ids beside those that it holds: files of one row are what small writes leave."""
 
@@ -237,7 +241,7 @@ class FragmentIds:
                     self._files[path] = ids
                     self._held += len(ids)
                     self._room += len(ids) + IDS_OF_A_FILE
-            while self._room > self._most and len(self._files) > 1:
+            while (self._room > self._most or len(self._files) > MOST_FILES) and len(self._files) > 1:
                 _, dropped = self._files.popitem(last=False)
                 self._held -= len(dropped)
                 self._room -= len(dropped) + IDS_OF_A_FILE
