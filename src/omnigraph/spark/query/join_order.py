@@ -37,7 +37,8 @@ def next_to_join(rows: Bindings, parts: Sequence[Bindings]) -> int:
         own = _variables(part)
         if known & own:
             return place
-        if any(variables_of(each) <= known | own for each in (*rows.waiting, *part.waiting)):
+        named = [variables_of(each) for each in (*rows.waiting, *part.waiting)]
+        if any(each & known and each & own and each <= known | own for each in named):
             return place
     return 0
 

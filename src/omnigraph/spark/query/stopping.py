@@ -27,11 +27,11 @@ class Stopping:
         self._session = session
         self._cancelled: Column | None = None
 
-    def asked(self, rows: Bindings, of_any: str | None = None) -> Bindings:
-        """The same rows, each asked about. `of_any`: the column to name where no join made them."""
+    def asked(self, rows: Bindings) -> Bindings:
+        """The same rows, each asked about."""
         from pyspark.sql import functions as f
 
-        alone = of_any or rows.any_column()
+        alone = rows.any_column()
         columns = rows.met or (() if alone is None else (alone,))
         if not columns:
             return rows

@@ -181,7 +181,9 @@ class Walks:
     ) -> Bindings:
         """Join the (here, there) rows to the input, and give the target its columns."""
         start = rows.key(step.from_var)
-        rows = self._stopping.asked(rows, of_any=start)
+        if rows.met:
+            # Rows of a table lead to those of one node each, and come in batches, between which Spark looks itself.
+            rows = self._stopping.asked(rows)
         keys = [(start, here)]
         is_bound = step.to_bound or step.to_var in rows.vars
         if is_bound:
