@@ -23,7 +23,7 @@ from omnigraph.server.agents.endpoint import AgentEndpoint, agent_route
 from omnigraph.server.bearer_tokens import BearerTokens, read_tokens
 from omnigraph.server.calls.admission import Admission
 from omnigraph.server.calls.threads import Threads
-from omnigraph.server.collector import collect_less_often
+from omnigraph.server.collector_pace import collect_less_often
 from omnigraph.server.direct_routes import DirectRoutes
 from omnigraph.server.error_bodies import error_response
 from omnigraph.server.gate import Gate

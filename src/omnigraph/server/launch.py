@@ -125,7 +125,7 @@ def _serve_here(settings: ServerSettings, listener: socket.socket) -> int:
     import uvicorn
 
     from omnigraph.server.app import create_app
-    from omnigraph.server.collector import collect_less_often
+    from omnigraph.server.collector_pace import collect_less_often
 
     app: Any = create_app(settings, read_tokens())
     app.state.graphs.open()

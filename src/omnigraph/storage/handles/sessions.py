@@ -55,7 +55,7 @@ class Sessions:
 
     def size(self) -> int:
         """Bytes that Lance says it keeps."""
-        return self._rows.size_bytes() + self._ledger.size_bytes()
+        return int(self._rows.size_bytes()) + int(self._ledger.size_bytes())
 
     @staticmethod
     def is_ledger(location: str) -> bool:
