@@ -198,3 +198,23 @@ def test_what_was_compacted_outside_the_window_is_committed_after_other_writes(
         assert people(other) == expected
         put(other, last=1)
         assert people(other) == {**expected, "last": 1}
+
+
+def test_the_tail_of_a_fork_is_compacted_with_indexes_that_can_be_read(tmp_path: Path) -> None:
+    """A compaction rewrites indexes that a fork has from its parent, and Lance looks for them in the parent's place."""
+    with override(auto_compact_fragments=0), og.init(tmp_path / "graph", schema=SCHEMA) as graph:
+        for index in range(10):
+            graph.mutate(INSERT, who=f"p{index}", age=index)
+        graph.ensure_indices()
+        graph.branch_create("review")
+    with override(auto_compact_fragments=4), og.open(tmp_path / "graph", branch="review") as graph:
+        graph.mutate(INSERT, who="last", age=1)
+    with og.open(tmp_path / "graph", branch="review") as graph:
+        assert fragments(graph) < 5
+        assert graph.verify().findings == ()
+        pin = graph.snapshot().pin(PERSON)
+        assert pin.lance_branch is not None
+        indexes = graph._store.tables.list_indexes(table_of(pin))
+        assert indexes
+        assert not any(index.uncovered_fragments for index in indexes)
+        assert all(graph.entity("Person", name) is not None for name in ("p0", "p9", "last"))

@@ -135,6 +135,7 @@ def prepare_in_window(
         report.fragments_removed, report.fragments_added = staged.fragments_removed, staged.fragments_added
         report.staged = ahead if fitting is not None else staged
         commits.untagged(lambda _: store.tables.commit_compaction(staged), strict=True)
+        _drop_lost_indexes(store, commits)
 
     return _write(pin, pinned(pin), apply)
 
