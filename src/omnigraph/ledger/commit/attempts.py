@@ -196,10 +196,12 @@ class _PlaceInLine:
         self._wait = wait
         self._contended = contended
         self._accompanied = accompanied
+        self._waited = 0.0
 
     def enter(self) -> Window:
         """Wait for the window, and hold it until the attempt is over."""
         queue, name = self._store.queue, self._branch.name
+        began = time.monotonic()
         self.window = self._held.enter_context(
             self._store.windows.enter(
                 self._branch,
@@ -210,15 +212,18 @@ class _PlaceInLine:
                 give_back=self._give_back,
             )
         )
+        self._waited = time.monotonic() - began
         return self.window
 
     def _stays(self) -> bool:
         """Whether the lease is kept for one more write of a program that makes one after another.
 
         Not where nobody else moves its tables: those writes are prepared before they have the window, and the first in
-        a turn holds it no longer than the second.
+        a turn holds it no longer than the second. Nor when the line is late.
         """
-        return self._contended and self._store.root.is_local and self._store.queue.comes_back(self._branch.name)
+        queue, name = self._store.queue, self._branch.name
+        late = queue.note_waited(name, self._waited)
+        return self._contended and self._store.root.is_local and queue.comes_back(name) and not late
 
     def _give_back(self, window: Lease) -> None:
         waited_for = self._store.queue.others(self._branch.name) > 0

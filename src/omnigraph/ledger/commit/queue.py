@@ -50,6 +50,13 @@ QUICKLY_SECONDS = 0.002
 """A write that comes so soon after the end of the one before is one of many that a program makes one after another."""
 
 
+LATE = 1.15
+"""A write that waited so many times longer than usual for the window is late."""
+
+SHORT_WAIT_SECONDS = 0.003
+"""Who waited for no longer than this had the window, or found it free."""
+
+
 class _State(Enum):
     WAITING = "waiting"
     RUNNING = "running"
@@ -157,6 +164,7 @@ class WriteQueue:
         self._company: dict[str, int] = {}
         self._done: dict[str, float] = {}
         self._quickly: dict[str, bool] = {}
+        self._usual_waits: dict[str, float] = {}
 
     def note_done(self, branch: str) -> None:
         """A write of a branch is over."""
@@ -165,6 +173,18 @@ class WriteQueue:
     def comes_back(self, branch: str) -> bool:
         """Whether a write came right after the one before, so that the next one is likely to do so too."""
         return self._quickly.get(branch, False)
+
+    def note_waited(self, branch: str, seconds: float) -> bool:
+        """A write had to wait so long for the window; whether that is late, compared with the writes before it.
+
+        The window was held for something long, a compaction for one. Whoever has waited for it then has one write in
+        its turn, so that those behind it wait no longer than ever.
+        """
+        if seconds < SHORT_WAIT_SECONDS:
+            return False
+        usual = self._usual_waits.get(branch, seconds)
+        self._usual_waits[branch] = usual + (seconds - usual) / 8
+        return seconds > LATE * usual
 
     def note_lost(self, branch: str) -> None:
         """A writer of another process came first: the next writes had better not leave it the chance."""
