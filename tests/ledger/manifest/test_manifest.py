@@ -2,13 +2,23 @@
 
 import pytest
 
-from omnigraph.errors import BadRequest, Conflict
+from omnigraph.errors import BadRequest, Conflict, InternalError
 from omnigraph.ledger.branches import branches
 from omnigraph.ledger.manifest.manifest import Manifest
-from omnigraph.ledger.manifest.manifest_rows import KEY_COLUMN, MANIFEST, SCHEMA
+from omnigraph.ledger.manifest.manifest_rows import (
+    HEAD_ID,
+    KEY_COLUMN,
+    MANIFEST,
+    SCHEMA,
+    files_of,
+    head_of,
+    pins_of,
+    table_row,
+)
 from omnigraph.ledger.manifest.publish import Publication, publish
 from omnigraph.ledger.manifest.stamp import CURRENT, STAMP_KEY, read_stamp
 from omnigraph.ledger.store import open_store
+from omnigraph.ledger.values import TablePin
 from omnigraph.storage.lance_errors import TableNotFound
 from tests.ledger.graphs import KNOWS, PERSON, add_people, counted, draft, moved, publish_move
 from tests.ledger.places import is_on_s3
@@ -196,3 +206,21 @@ def test_a_state_that_a_publish_remembers_is_the_one_that_a_reader_finds(graph):
         found = Manifest(graph.tables).read(graph.snapshot().branch)
         assert as_found(remembered) == as_found(found)
         assert remembered.head == found.head
+
+
+@pytest.mark.parametrize("name", ["table_key", "location", "table_version", "row_count", "metadata"])
+def test_a_row_of_a_table_that_has_lost_a_column_is_told_as_damage(name: str) -> None:
+    """A flipped bit in a version's description can make Lance read a column as null."""
+    pin = TablePin("node:Person", "n1", "nodes/n1", None, 3, 7, "main")
+    row = table_row(pin)
+    assert pins_of([row]) == {"node:Person": pin}
+    with pytest.raises(InternalError, match=f"`table:n1` of `__manifest` has no `{name}`"):
+        pins_of([{**row, name: None}])
+
+
+@pytest.mark.parametrize("metadata", [None, "{"])
+def test_a_head_that_has_lost_its_commit_is_told_as_damage(metadata: str | None) -> None:
+    row = {**dict.fromkeys(SCHEMA.names), "object_id": HEAD_ID, "object_type": HEAD_ID, "metadata": metadata}
+    for read in (lambda rows: head_of(rows, "a version"), files_of):
+        with pytest.raises(InternalError, match="has no `metadata`"):
+            read([row])

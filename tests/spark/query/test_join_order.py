@@ -11,7 +11,7 @@ from omnigraph.ledger.store import GraphStore, create_store
 from omnigraph.query import ir
 from omnigraph.query.lower.compile import compile_query
 from omnigraph.spark.query.bindings import KEY, Bindings
-from omnigraph.spark.query.join_order import next_to_join, parts_and_conditions
+from omnigraph.spark.query.joins.join_order import next_to_join, parts_and_conditions
 from omnigraph.spark.query.needs import every_operator
 from omnigraph.spark.query.run import query_frame
 from tests.parity.graphs import put_rows

@@ -28,6 +28,9 @@ STREAM = "stream"
 
 Row = dict[str, Any]
 
+_OF_A_TABLE = ("table_key", "location", "table_version", "row_count")
+"""Columns without a value in other rows, which the row of a table has. In a damaged file a column may be lost."""
+
 SCHEMA = pa.schema(
     [
         pa.field(KEY_COLUMN, pa.string(), nullable=False, metadata=PRIMARY_KEY),
@@ -99,7 +102,7 @@ def pins_of(rows: Sequence[Row]) -> dict[str, TablePin]:
 def streams_of(rows: Sequence[Row]) -> dict[str, int]:
     """The last batch of each stream."""
     found = [row for row in rows if row["object_type"] == STREAM]
-    return {row[KEY_COLUMN].removeprefix(f"{STREAM}:"): orjson.loads(row["metadata"])["batch"] for row in found}
+    return {row[KEY_COLUMN].removeprefix(f"{STREAM}:"): _metadata(row)["batch"] for row in found}
 
 
 def head_of(rows: Sequence[Row], where: object) -> GraphCommit:
@@ -107,13 +110,13 @@ def head_of(rows: Sequence[Row], where: object) -> GraphCommit:
     heads = [row for row in rows if row["object_type"] == HEAD_ID]
     if len(heads) != 1:
         raise InternalError(f"{where} has {len(heads)} `{HEAD_ID}` rows and must have one; run `omnigraph verify`")
-    return commit_from_json(orjson.loads(heads[0]["metadata"])["commit"])
+    return commit_from_json(_metadata(heads[0])["commit"])
 
 
 def files_of(rows: Sequence[Row]) -> dict[str, str]:
     """The checksums of the files that the publish of this state added; none in graphs from before they were kept."""
     heads = [row for row in rows if row["object_type"] == HEAD_ID]
-    return dict(orjson.loads(heads[0]["metadata"]).get("files") or {}) if heads else {}
+    return dict(_metadata(heads[0]).get("files") or {}) if heads else {}
 
 
 def commit_from_json(content: Mapping[str, Any]) -> GraphCommit:
@@ -123,6 +126,9 @@ def commit_from_json(content: Mapping[str, Any]) -> GraphCommit:
 
 
 def _pin(row: Row) -> TablePin:
+    for name in _OF_A_TABLE:
+        if row[name] is None:
+            raise _damaged(row, name)
     return TablePin(
         table_key=row["table_key"],
         type_id=row[KEY_COLUMN].removeprefix("table:"),
@@ -130,5 +136,20 @@ def _pin(row: Row) -> TablePin:
         lance_branch=row["table_branch"],
         version=row["table_version"],
         row_count=row["row_count"],
-        owner=orjson.loads(row["metadata"])["owner"],
+        owner=_metadata(row)["owner"],
+    )
+
+
+def _metadata(row: Row) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = orjson.loads(row["metadata"])
+    except orjson.JSONDecodeError:
+        raise _damaged(row, "metadata") from None
+    return found
+
+
+def _damaged(row: Row, name: str) -> InternalError:
+    return InternalError(
+        f"the row `{row[KEY_COLUMN]}` of `{MANIFEST}` has no `{name}` that can be read: a file of it is damaged. Put "
+        "it back from a copy; `omnigraph verify` tells what else is wrong"
     )

@@ -17,7 +17,7 @@ from omnigraph.spark.query.bindings import KEY, TYPE, Bindings, Names, column, j
 from omnigraph.spark.query.expressions import BOOLEAN, Wanted, computed, kept, lower_expression, lower_predicate
 from omnigraph.spark.query.groups.aggregates import Asked, Keys, grouped
 from omnigraph.spark.query.groups.everything import over_everything
-from omnigraph.spark.query.join_order import next_to_join, parts_and_conditions
+from omnigraph.spark.query.joins.join_order import next_to_join, parts_and_conditions
 from omnigraph.spark.query.needs import field_of, stored_type
 from omnigraph.spark.query.walks import Walks
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from omnigraph.spark.query.groups.scan_groups import ScanGroups
+    from omnigraph.spark.query.joins.stopping import Stopping
     from omnigraph.spark.query.searching import Searching
-    from omnigraph.spark.query.stopping import Stopping
     from omnigraph.spark.query.tables import Tables
 
 

@@ -27,11 +27,11 @@ from omnigraph.spark.query.by_index import answered_by_indexes
 from omnigraph.spark.query.conditions import Conditions
 from omnigraph.spark.query.groups.scan_groups import ScanGroups
 from omnigraph.spark.query.identities import Identities, with_rows_counted
+from omnigraph.spark.query.joins.stopping import Stopping
 from omnigraph.spark.query.lowering import Lowering, entity_variable
 from omnigraph.spark.query.needs import Needs
 from omnigraph.spark.query.searching import Searching
 from omnigraph.spark.query.snapshot_reads import SnapshotReads
-from omnigraph.spark.query.stopping import Stopping
 from omnigraph.spark.query.tables import Tables
 from omnigraph.spark.session.progress import run_job, stopped_by
 from omnigraph.spark.spread import told_in_our_words

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from omnigraph.query import ir
 from omnigraph.spark.query.bindings import KEY, TYPE, Bindings, Names, column, joined_on, made_node, type_name
+from omnigraph.spark.query.joins.stopping import Stopping
 from omnigraph.spark.query.needs import Field, fields_in
-from omnigraph.spark.query.stopping import Stopping
 from omnigraph.spark.query.tables import Tables, union
 
 if TYPE_CHECKING:
