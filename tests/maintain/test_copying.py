@@ -229,6 +229,18 @@ def test_killed_and_carried_on(source: str, tmp_path: Path, at: str, hit: int) -
         assert graph.verify(deep=True).ok
 
 
+def test_what_a_killed_copy_was_writing_is_no_file_of_an_index(source: str, tmp_path: Path) -> None:
+    target = str(tmp_path / "copy")
+    run_killed(copy_it, target, source, at="copy.files")
+    indexes = [path.parent for path in Path(target).rglob("_indices/*/page_lookup.lance")]
+    assert indexes
+    for place in indexes:
+        (place / "page_lookup.lance#63820038554502744").write_bytes(b"half")
+    og.copy(source, target)
+    with og.open(target) as graph:
+        assert graph.verify(deep=True).ok
+
+
 def test_what_was_cleaned_up_meanwhile_is_not_in_the_copy(tmp_path: Path) -> None:
     place, target = str(tmp_path / "graph"), str(tmp_path / "copy")
     live(place)

@@ -23,7 +23,7 @@ from omnigraph.errors import StorageKind
 from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.lance_errors import FileDamaged, lance_errors
 from omnigraph.storage.objects.object_errors import ObjectNotFound, storage_errors
-from omnigraph.storage.objects.objects import open_objects
+from omnigraph.storage.objects.objects import is_temporary, open_objects
 from omnigraph.storage.staging.staged_files import line_directory, vector_of
 from omnigraph.storage.values import StagedWrite, TableVersion
 
@@ -228,7 +228,8 @@ class PublishedFiles:
             return []
         try:
             with os.scandir(os.path.join(self._handles.root.path, directory)) as entries:
-                return sorted(f"{directory}{entry.name}" for entry in entries if entry.is_file())
+                names = sorted(entry.name for entry in entries if entry.is_file())
+                return [f"{directory}{name}" for name in names if not is_temporary(name)]
         except FileNotFoundError:
             return []
 

@@ -62,6 +62,11 @@ _LOCK_FILES = 64
 _TEMPORARY = re.compile(r"#\d+$")
 
 
+def is_temporary(name: str) -> bool:
+    """Whether a file on local disk is one that a put has begun and not named yet: it is no object."""
+    return _TEMPORARY.search(name) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """Which content of an object was read or written. Only good for `put_if_match` on the same store."""
@@ -322,7 +327,7 @@ class ObjectStore:
             for directory, _, names in os.walk(Path(self.root.path, below)):
                 for name in names:
                     path = Path(directory, name)
-                    if _TEMPORARY.search(name) and _is_older(path, older_than):
+                    if is_temporary(name) and _is_older(path, older_than):
                         path.unlink(missing_ok=True)
                         removed += 1
         return removed
@@ -447,7 +452,7 @@ def _local_list(root: Path, prefix: str) -> list[ObjectInfo]:
                 pending.append(Path(entry.path))
                 continue
             path = Path(entry.path).relative_to(root).as_posix()
-            if _TEMPORARY.search(entry.name) or _is_lock_file(path):
+            if is_temporary(entry.name) or _is_lock_file(path):
                 continue
             with contextlib.suppress(FileNotFoundError):
                 about = entry.stat()
