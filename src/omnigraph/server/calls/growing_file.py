@@ -24,11 +24,6 @@ class GrowingFile(io.RawIOBase):
         self._ended = False
         self._broken: Exception | None = None
 
-    @property
-    def size(self) -> int:
-        """Bytes that have come."""
-        return self._size
-
     def write(self, data: bytes) -> int:  # type: ignore[override]  # bytes are all that comes
         """Put more at the end."""
         with self._changed:

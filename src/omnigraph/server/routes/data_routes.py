@@ -134,6 +134,7 @@ async def _load_as_it_comes(
     """Load the records of a body: a large one is begun on while the rest of it comes in."""
     threads = call.state.threads
     loading: asyncio.Future[bytes] | None = None
+    received = 0
     try:
         async with threads.kept(body) as keep:
             async for piece in call.request.stream():
@@ -141,7 +142,8 @@ async def _load_as_it_comes(
                 if loading is not None and loading.done():
                     continue  # it has failed; who still sends would not hear of it
                 await keep(piece)
-                if early and loading is None and body.size >= EARLY_BYTES:
+                received += len(piece)  # what is being written to the body just now is waited for by who reads it
+                if early and loading is None and received >= EARLY_BYTES:
                     loading = threads.begin(load)
                     early = loading is not None
         body.end()
