@@ -225,7 +225,7 @@ class _PlaceInLine:
         late = queue.note_waited(name, self._waited)
         return self._contended and self._store.root.is_local and queue.comes_back(name) and not late
 
-    def _give_back(self, window: Lease) -> None:
+    def _give_back(self, window: Window) -> None:
         waited_for = self._store.queue.others(self._branch.name) > 0
         give_back_both(self._store, self._lease, window, waited_for=waited_for)
 
