@@ -78,15 +78,13 @@ class CommitWindows:
         schema: bool = False,
         wait: float | None = None,
         more_wait: Callable[[], int] = lambda: 0,
-        stays: Callable[[], bool] = lambda: False,
         give_back: Callable[[Window], object] = _give_back_at_once,
     ) -> Iterator[Window]:
         """Hold the window over `table_keys` of `branch`; `Busy` when others hold it for longer than `wait` seconds.
 
         None stands for every table. Without `wait` it is as long as the settings say. The lease is passed on to the
         next writer of this process if there is one: somebody waits here for the window, or `more_wait` knows how many
-        will. If `stays` says so it is kept for an instant in case there will be one. Otherwise `give_back` releases it,
-        and ends the window, if the work in it was done.
+        will. Otherwise `give_back` releases it, and ends the window, if the work in it was done.
         """
         keys = frozenset(table_keys) if table_keys is not None else None
         deadline = time.monotonic() + (settings().lease_wait_seconds if wait is None else wait)
@@ -112,7 +110,7 @@ class CommitWindows:
             finally:
                 wanted, in_line = (more_wait(), _others_in(line)) if done or untouched else (0, 0)
                 held = held.with_waiting(max(wanted, in_line))
-                left_for = _left_for(held, wanted, in_line, done and stays())
+                left_for = _left_for(held, wanted, in_line)
                 if left_for is not None:
                     window.end()
                     pass_on(self._graph, held, left_for)
@@ -144,13 +142,13 @@ def lease_name(branch: BranchRef) -> str:
     return f"branch-{branch.incarnation}"
 
 
-def _left_for(held: PassedOn, wanted: int, in_line: int, stays: bool) -> float | None:
+def _left_for(held: PassedOn, wanted: int, in_line: int) -> float | None:
     """For how long a lease is left to the next writer of this process; None when it is not."""
     if held.may_be_again and wanted:
         return passed_on.UNTAKEN_SECONDS
     if held.may_be_again and in_line:
         return passed_on.IN_LINE_SECONDS
-    return passed_on.STAYING_SECONDS if stays and held.may_stay else None
+    return None
 
 
 class _Counted:
