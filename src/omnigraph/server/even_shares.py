@@ -30,6 +30,9 @@ LOOP = f"{__name__}:EvenLoop"
 PATIENCE = 0.01
 """Seconds that a connection is left to a worker with fewer of them."""
 
+NO_ROOM = 1.0
+"""Seconds before it is tried again when the system has no room for another connection."""
+
 MOST_WORKERS = 256
 """Lines of the file. Workers beyond them take what they get."""
 
@@ -171,9 +174,9 @@ class Taking:
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
         except OSError:
-            # No room for another: the system says so until there is. It is tried again in a moment.
+            # The system would go on saying that somebody waits.
             self._loop.remove_reader(self._listener)
-            self._later = self._loop.call_later(1.0, self._resume)
+            self._later = self._loop.call_later(NO_ROOM, self._resume)
             return
         if in_vain:
             self._shares.forget_the_dead()
