@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from omnigraph.client.remote_graph import RemoteGraph
     from omnigraph.client.wire_values import RemotePage
     from omnigraph.merge.feed import Page
+    from omnigraph.policy.bundle import Bundle
     from omnigraph.policy.decide_access import Policy
 
 P = ParamSpec("P")
@@ -39,17 +40,26 @@ async def init(uri: str | PathLike[str], *, schema: str | PathLike[str], actor: 
 
 
 async def open(  # noqa: A001 - `og.aio.open` is how it reads
-    uri: str | PathLike[str], *, read_only: bool = False, branch: str = "main", actor: str | None = None
+    uri: str | PathLike[str],
+    *,
+    read_only: bool = False,
+    branch: str = "main",
+    actor: str | None = None,
+    combine: bool = False,
+    policy: Policy | Bundle | str | PathLike[str] | None = None,
 ) -> AsyncGraph:
     """Open a graph, as `og.open` does."""
-    return AsyncGraph(await asyncio.to_thread(sync.open, uri, read_only=read_only, branch=branch, actor=actor))
+    options: dict[str, Any] = {"read_only": read_only, "branch": branch, "actor": actor}
+    return AsyncGraph(await asyncio.to_thread(sync.open, uri, combine=combine, policy=policy, **options))
 
 
-async def connect(url: str, *, token: str | None = None, graph: str | None = None) -> AsyncRemoteGraph:
+async def connect(
+    url: str, *, token: str | None = None, graph: str | None = None, branch: str = "main"
+) -> AsyncRemoteGraph:
     """A graph of a server, as `og.connect` gives it."""
     from omnigraph.client.remote_graph import connect as connect_now
 
-    return AsyncRemoteGraph(connect_now(url, token=token, graph=graph))
+    return AsyncRemoteGraph(connect_now(url, token=token, graph=graph, branch=branch))
 
 
 def _awaited(method: Callable[P, R]) -> Callable[P, Awaitable[R]]:
@@ -187,6 +197,7 @@ class AsyncRemoteGraph(_ClosedAtTheEnd):
         self.graph = graph
         self.uri = graph.uri
         self.query = _awaited(graph.query)
+        self.explain = _awaited(graph.explain)
         self.invoke = _awaited(graph.invoke)
         self.stored_queries = _awaited(graph.stored_queries)
         self.snapshot = _awaited(graph.snapshot)
