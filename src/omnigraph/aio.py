@@ -4,8 +4,8 @@
     result = await g.query("query q() { match { $p: Person } return { $p.name } }")
 
 The work is done in threads: Lance, DuckDB and Arrow let go of the interpreter while they work, so the event loop goes
-on. A call that is cancelled stops to wait; what it had begun comes to its end in its thread, and a write is still
-atomic.
+on. A call that is cancelled stops to wait. A query of a graph that is opened here stops with it; what else was begun
+comes to its end in its thread, and a write is still atomic.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager
-from functools import wraps
+from functools import partial, wraps
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
@@ -72,6 +72,23 @@ def _awaited(method: Callable[P, R]) -> Callable[P, Awaitable[R]]:
     return call
 
 
+def _awaited_while_wanted(method: Callable[P, R]) -> Callable[P, Awaitable[R]]:
+    """The same query, run in a thread, which gets free when nobody waits for the answer any more."""
+    from omnigraph.read.state.control import CancelToken
+
+    @wraps(method)
+    async def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        token = CancelToken()
+        own = {} if kwargs.get("cancel") is not None else {"cancel": token}
+        try:
+            return await asyncio.to_thread(partial(method, *args, **kwargs), **own)
+        except asyncio.CancelledError:
+            token.cancel()
+            raise
+
+    return call
+
+
 class _ClosedAtTheEnd:
     """For `async with`."""
 
@@ -96,7 +113,7 @@ class AsyncGraph(_ClosedAtTheEnd):
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.uri = graph.uri
-        self.query = _awaited(graph.query)
+        self.query = _awaited_while_wanted(graph.query)
         self.explain = _awaited(graph.explain)
         self.snapshot = _awaited(graph.snapshot)
         self.entity = _awaited(graph.entity)
