@@ -52,7 +52,7 @@ def foreign_answer(status: int, kind: str) -> OmniGraphError:
 def error_from(body: Mapping[str, Any], status: int) -> OmniGraphError:
     """The error of a response."""
     if "kind" not in body:
-        told = f"something before the server refused this, with status {status}"
+        told = f"this was refused with status {status}, by something before a server of graphs; check the address"
         return _OF_OTHERS.get(status, errors.BadRequest if status < 500 else errors.Unavailable)(told, status=status)
     message = str(body.get("error") or f"the server answered with status {status}")
     kind = _classes().get(str(body["kind"]), errors.InternalError)

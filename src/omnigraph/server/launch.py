@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import logging
+import logging.config
 import os
 import signal
 import socket
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,8 @@ BACKLOG = 2048
 
 def run() -> None:
     """The entry point of the console script."""
+    with suppress(OmniGraphError):  # what is wrong with the log is told with all else
+        logging.config.dictConfig(log_config())
     sys.exit(main(sys.argv[1:]))
 
 
