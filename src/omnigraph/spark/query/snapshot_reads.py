@@ -29,11 +29,12 @@ class SnapshotReads:
         self._rows: dict[tuple[Any, ...], DataFrame] = {}
 
     def rows(self, table_key: str, columns: Sequence[str], condition: Filter | None) -> DataFrame:
-        """The rows of a table for which a condition holds, with these columns in this order. One frame however often it
-        is asked for, so that Spark sees that it is the same."""
+        """The rows of a table for which a condition holds, with these columns in this order, called `t0`, `t1` and so
+        on. One frame however often it is asked for, so that Spark sees that it is the same."""
         known = (table_key, *columns, condition)
         if known not in self._rows:
-            self._rows[known] = rows_frame(self._session, self.read(table_key, columns, condition))
+            names = [f"t{position}" for position in range(len(columns))]
+            self._rows[known] = rows_frame(self._session, self.read(table_key, columns, condition), names)
         return self._rows[known]
 
     def held(self, rows: pa.Table, schema: Any) -> DataFrame:

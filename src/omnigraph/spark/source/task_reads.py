@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from omnigraph.spark.session.worker_daemon import settle_worker
 from omnigraph.spark.source.scan_plan import ScanPlan, Stretch
-from omnigraph.spark.types import spark_schema, to_travelling, travelling_schema
+from omnigraph.spark.types import to_travelling, travelling_schema
 from omnigraph.storage.reading.filters import Filter
 from omnigraph.storage.values import TableVersion
 
@@ -89,8 +89,6 @@ def read_by_tasks(
 
 def worked_frame(session: SparkSession, read: ReadTable, work: Callable[[Batches], Batches], schema: Any) -> DataFrame:
     """What a function makes of the stored rows of each task, where they are read."""
-    from pyspark.sql import functions as f
-
     stretches = read.stretches or (Stretch(()),)
     apart = max(1, -(-read.rows // len(stretches))) * read.weight
 
@@ -101,17 +99,22 @@ def worked_frame(session: SparkSession, read: ReadTable, work: Callable[[Batches
                 yield from work(read.stored(stretch) if stretch.fragments else iter(()))
 
     numbers = session.range(0, apart * len(stretches), 1, len(stretches))
-    return numbers.where(f.col("id") % apart == 0).mapInArrow(task, schema)
+    return numbers.where(f"id % {apart} = 0").mapInArrow(task, schema)
 
 
-def rows_frame(session: SparkSession, read: ReadTable) -> DataFrame:
-    """The rows themselves, in the types in which they cross to Spark."""
-    target = travelling_schema(read.schema, read.columns)
+def rows_frame(session: SparkSession, read: ReadTable, names: Sequence[str] | None = None) -> DataFrame:
+    """The rows themselves, in the types in which they cross to Spark, under the names of their columns or others."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    stored = travelling_schema(read.schema, read.columns)
+    given = stored if names is None else pa.schema([field.with_name(name) for field, name in zip(stored, names)])
 
     def travelling(batches: Batches) -> Batches:
-        return (to_travelling(batch, target) for batch in batches)
+        for batch in batches:
+            rows = to_travelling(batch, stored)
+            yield rows if names is None else pa.RecordBatch.from_arrays(rows.columns, schema=given)
 
-    return worked_frame(session, read, travelling, spark_schema(read.schema, read.columns))
+    return worked_frame(session, read, travelling, from_arrow_schema(given))
 
 
 def _width(type_: pa.DataType, name: str) -> int:
