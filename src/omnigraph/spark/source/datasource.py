@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 from omnigraph.choices import Target
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, NotFound
+from omnigraph.spark.session.session import usable_cores
 from omnigraph.spark.session.worker_python import require_python_for_planning
 from omnigraph.spark.source.frame_options import FrameOptions, graph_uri
 from omnigraph.spark.source.readers import FilteringReader, Reader, tables_of
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from omnigraph.storage.tables import TableStore
 
 FORMAT = "omnigraph"
-ROWS_PER_PARTITION = 500_000
 
 
 def register(session: SparkSession, *, push_down: bool = True) -> None:
@@ -184,10 +184,12 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]  # PySpark has no t
         told = self.told
         if self.plan is None and not told.get("plan"):
             self._check_given_schema(schema)
-        rows = told.number("rowsPerPartition", ROWS_PER_PARTITION)
+        plan = self.resolve()
+        # The process that plans is told nothing of the cluster: as many tasks as this machine has cores, at least.
+        rows = told.number("rowsPerPartition", rows_for_each_task(usable_cores(), plan.rows))
         push_down = told.choice("pushDown", ("false", "true")) == "true"
         make = FilteringReader if push_down else Reader
-        return make(told.uri, self.resolve(), tuple(schema.fieldNames()), rows)
+        return make(told.uri, plan, tuple(schema.fieldNames()), rows)
 
     def _check_given_schema(self, given: StructType) -> None:
         """A schema that the caller gave chooses columns; it cannot change what they are."""
