@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
@@ -43,7 +44,7 @@ declare("write.sidecar_put", "Phase A is done: the sidecar is there, no table ha
 declare("write.table_committed", "Phase B: one table has just been committed (hit once per table)")
 declare("write.tables_committed", "Phase B is done: every table is committed, nothing is published")
 declare("write.published", "Phase C is done: the manifest is published, the sidecar is still there")
-declare("write.sidecar_deleted", "Phase D is done: the window is still held, or being given back")
+declare("write.sidecar_deleted", "Phase D is done: the window is still held")
 
 
 LOGGED_SOON = frozenset({WriterKind.MUTATION, WriterKind.LOAD, WriterKind.OPTIMIZE})
@@ -110,20 +111,29 @@ def commit_write(
 
 
 def give_back_both(store: GraphParts, writer: Lease | None, window: Window, *, waited_for: bool = True) -> None:
-    """Give the window's lease back and, on an object store, end the window and give back the writer's lease at the same
-    time: its work is done.
+    """End the window, then give its lease back and, on an object store, the writer's lease with it: its work is done.
 
+    In this order: whoever has the window next, and finds a sidecar whose owner is gone, takes it for one of the dead.
     Unless somebody of this process waits for the window (`waited_for`), nobody need wait until the store has answered.
     """
     if writer is None or store.root.is_local:
         window.end()
         window.lease.release()
     elif waited_for:
-        store.at_once(window.end, window.lease.release, writer.release)
+        window.end()
+        store.at_once(window.lease.release, writer.release)
     else:
-        store.later(window.end)
-        window.lease.release_later(store.later)
-        writer.release_later(store.later)
+        in_order: list[Callable[[], None]] = [window.end]
+        window.lease.release_later(in_order.append)
+        writer.release_later(in_order.append)
+        store.later(partial(_all_of, in_order))
+
+
+def _all_of(works: Sequence[Callable[[], None]]) -> None:
+    """One after the other, and the rest also where one fails."""
+    with ExitStack() as rest:
+        for work in reversed(works):
+            rest.callback(work)
 
 
 def _commit_in(store: GraphParts, window: Window, intent: WriteIntent, lease: str | None) -> GraphCommit | None:
@@ -354,7 +364,8 @@ def _publishes_more(intent: WriteIntent) -> bool:
 def _delete_sidecar(store: GraphParts, operation_id: str) -> None:
     """Phase D. The write is durable by now, so a failure is told and not raised: the next heal retires the sidecar.
 
-    On an object store it is part of leaving the window, at the same time as the leases are given back.
+    On an object store it is part of leaving the window, after the caller has its answer and before the leases are given
+    back.
     """
     try:
         store.sidecars.delete(operation_id)
