@@ -17,7 +17,7 @@ import pytest
 import omnigraph as og
 from omnigraph.server.launch import listen, main, read_arguments
 from tests.server.graphs import ALL_PEOPLE, POLICY, SECRET, TOKENS, make
-from tests.server.running import Process, process, until
+from tests.server.running import Process, process, start, until
 
 INSERT = "query m($s: String) { insert Person { slug: $s } }"
 
@@ -47,6 +47,14 @@ def test_what_the_program_refuses(
     assert "leave out one" in capsys.readouterr().err
     told = read_arguments([], {"OMNIGRAPH_TARGET_URI": "x", "OMNIGRAPH_BIND": "0.0.0.0:1", "OMNIGRAPH_POLICY": "p"})
     assert (told.graphs[0].uri, told.graphs[0].policy, told.host, told.port) == ("x", "p", "0.0.0.0", 1)
+
+
+def test_the_log_is_json_before_anything_is_served(tmp_path: Path) -> None:
+    started = start(make(tmp_path), "--unauthenticated", "--queries", tmp_path / "nowhere.gq")
+    _, told = started.communicate(timeout=90)
+    *lines, last = told.splitlines()
+    assert (started.returncode, last.startswith("error: graph `default`")) == (1, True), told
+    assert [json.loads(line)["level"] for line in lines] == ["error"]
 
 
 def test_connections_send_at_once_and_a_taken_address_is_told(

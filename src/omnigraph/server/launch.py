@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import logging
+import logging.config
 import os
 import signal
 import socket
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,8 @@ BACKLOG = 2048
 
 def run() -> None:
     """The entry point of the console script."""
+    with suppress(OmniGraphError):  # what is wrong with the log is told with all else
+        logging.config.dictConfig(log_config())
     sys.exit(main(sys.argv[1:]))
 
 
@@ -67,6 +71,7 @@ def read_arguments(argv: Sequence[str], environment: Any) -> ServerSettings:
     parser.add_argument("--workers", type=int, default=1, help="processes that serve together")
     parser.add_argument("--combine", action="store_true", help="let mutations that wait share their commits")
     given = parser.parse_args(argv)
+    _log_level(environment)
     named = environment.get("OMNIGRAPH_TARGET_URI")
     if given.uri and named and given.uri != named:
         raise BadRequest(f"the command line names {given.uri} and OMNIGRAPH_TARGET_URI names {named}: leave out one")
@@ -202,10 +207,17 @@ def log_config() -> dict[str, Any]:
         "formatters": {"lines": {"()": "omnigraph.server.gate.JsonLines"}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lines", "stream": "ext://sys.stderr"}},
         "loggers": {
-            name: {"handlers": ["stderr"], "level": os.environ.get("OMNIGRAPH_LOG", "INFO").upper(), "propagate": False}
+            name: {"handlers": ["stderr"], "level": _log_level(os.environ), "propagate": False}
             for name in ("omnigraph", "uvicorn")
         },
     }
+
+
+def _log_level(environment: Any) -> str:
+    level = (environment.get("OMNIGRAPH_LOG") or "INFO").upper()
+    if level not in logging.getLevelNamesMapping():
+        raise BadRequest(f"OMNIGRAPH_LOG: `{level}` is no level of a log: use DEBUG, INFO, WARNING or ERROR")
+    return level
 
 
 def listen(host: str, port: int) -> socket.socket:

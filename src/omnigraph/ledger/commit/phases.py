@@ -43,7 +43,7 @@ declare("write.sidecar_put", "Phase A is done: the sidecar is there, no table ha
 declare("write.table_committed", "Phase B: one table has just been committed (hit once per table)")
 declare("write.tables_committed", "Phase B is done: every table is committed, nothing is published")
 declare("write.published", "Phase C is done: the manifest is published, the sidecar is still there")
-declare("write.sidecar_deleted", "Phase D is done: the window is still held")
+declare("write.sidecar_deleted", "Phase D is done: the window is still held, or being given back")
 
 
 LOGGED_SOON = frozenset({WriterKind.MUTATION, WriterKind.LOAD, WriterKind.OPTIMIZE})
@@ -89,10 +89,10 @@ def commit_write(
     """Commit a prepared write; the commit that was published, or None when nothing of it moved anything.
 
     `lease` is the lease of the writer, which its sidecar names, and which is given back together with the window where
-    that saves a round trip; `window` is the commit window, if it is held already: then
-    whoever holds it settles what became of a write that was taken over (`TakenOver`), after leaving it. Otherwise it is
-    waited for, `wait` seconds or as the settings say. Before Phase A nothing has moved: `TableMoved`, `SchemaMoved`,
-    `PreconditionFailed`, `RecoveryRequired`. After it, an error means that the write was undone, unless it says
+    that saves a round trip; `window` is the commit window, if it is held already: then whoever holds it settles what
+    became of a write that was taken over (`TakenOver`), after leaving it. Otherwise it is waited for, `wait` seconds or
+    as the settings say. Before Phase A nothing has moved: `TableMoved`, `SchemaMoved`, `PreconditionFailed`,
+    `RecoveryRequired`. After it, an error means that the write was undone, unless it says
     otherwise (`RecoveryRequired`, `WriteInDoubt`).
     """
     if window is not None:
@@ -109,21 +109,25 @@ def commit_write(
         return settle(store, lost.sidecar, lost.cause)
 
 
-def give_back_both(store: GraphParts, writer: Lease | None, branch: Lease, *, waited_for: bool = True) -> None:
-    """Give the window's lease back and, on an object store, the writer's lease at the same time: its work is done.
+def give_back_both(store: GraphParts, writer: Lease | None, window: Window, *, waited_for: bool = True) -> None:
+    """Give the window's lease back and, on an object store, end the window and give back the writer's lease at the same
+    time: its work is done.
 
     Unless somebody of this process waits for the window (`waited_for`), nobody need wait until the store has answered.
     """
     if writer is None or store.root.is_local:
-        branch.release()
+        window.end()
+        window.lease.release()
     elif waited_for:
-        store.at_once(branch.release, writer.release)
+        store.at_once(window.end, window.lease.release, writer.release)
     else:
-        branch.release_later(store.later)
+        store.later(window.end)
+        window.lease.release_later(store.later)
         writer.release_later(store.later)
 
 
 def _commit_in(store: GraphParts, window: Window, intent: WriteIntent, lease: str | None) -> GraphCommit | None:
+    window.end()
     if intent.on_left_out is not None:
         intent = _without_moved(store, intent, intent.on_left_out)
         if not intent.writes:
@@ -179,7 +183,12 @@ def _commit_phases(
         refresh_schema_text(store, stored.sidecar)
     except BaseException as failure:
         return _resolve_own(store, window, stored, failure)
-    _delete_sidecar(store, intent.operation_id)
+    if store.root.is_local:
+        _delete_sidecar(store, intent.operation_id)
+    else:
+        # The write stands: its caller need not wait for one more round trip.
+        store.sidecars.note_over(intent.operation_id)
+        window.endings.append(partial(_delete_sidecar, store, intent.operation_id))
     return commit
 
 
@@ -343,7 +352,10 @@ def _publishes_more(intent: WriteIntent) -> bool:
 
 
 def _delete_sidecar(store: GraphParts, operation_id: str) -> None:
-    """Phase D. The write is durable by now, so a failure is told and not raised: the next heal retires the sidecar."""
+    """Phase D. The write is durable by now, so a failure is told and not raised: the next heal retires the sidecar.
+
+    On an object store it is part of leaving the window, at the same time as the leases are given back.
+    """
     try:
         store.sidecars.delete(operation_id)
     except Exception as error:
