@@ -184,6 +184,41 @@ def test_a_worker_that_dies_does_not_disturb_the_others(tmp_path: Path) -> None:
         assert _loaded_while_it_stops(running) == 200
 
 
+def test_workers_have_even_shares_of_the_connections(tmp_path: Path) -> None:
+    with process(make(tmp_path), "--unauthenticated", "--workers", 2, folder=tmp_path) as running:
+        until(lambda: len(_workers(running.process.pid)) >= 2)
+        workers = _workers(running.process.pid)
+        until(lambda: all(_listens(each, running.url) for each in workers))
+        place = httpx.URL(running.url)
+        before = [_open_sockets(each) for each in workers]
+        opened = [socket.create_connection((place.host, place.port or 80), timeout=10) for _ in range(12)]
+        until(lambda: sum(map(_open_sockets, workers)) == sum(before) + 12)
+        shares = [_open_sockets(each) - had for each, had in zip(workers, before, strict=True)]
+        assert min(shares) >= 4, shares
+        for each in opened:
+            each.close()
+        until(lambda: [_open_sockets(each) for each in workers] == before)
+        with httpx.Client(base_url=running.url, timeout=60) as http:
+            assert http.get("/healthz").status_code == 200
+
+
+def _listens(worker: int, url: str) -> bool:
+    """Whether a worker waits for connections: it has an epoll with the socket of the server in it."""
+    number = next(
+        (line.split()[9] for line in Path("/proc/net/tcp").read_text().splitlines() if _is_listener(line, url)), None
+    )
+    for file in Path(f"/proc/{worker}/fd").iterdir():
+        if os.readlink(file) == f"socket:[{number}]":
+            watched = Path(f"/proc/{worker}/fdinfo")
+            return any(f"tfd: {int(file.name):8d}" in each.read_text() for each in watched.iterdir())
+    return False
+
+
+def _is_listener(line: str, url: str) -> bool:
+    fields = line.split()
+    return fields[3] == "0A" and fields[1].endswith(f":{httpx.URL(url).port:04X}")
+
+
 def _loaded_while_it_stops(running: Process) -> int:
     """The status of a load that is under way when the server is told to stop; whoever comes then is turned away."""
     place = httpx.URL(running.url)

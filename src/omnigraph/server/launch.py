@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.errors import BadRequest, OmniGraphError
+from omnigraph.server import even_shares
 from omnigraph.server.bearer_tokens import read_tokens
 from omnigraph.server.generation import VARIABLE as GENERATION_VARIABLE
 from omnigraph.server.generation import Generation
@@ -131,7 +132,9 @@ def _serve_here(settings: ServerSettings, listener: socket.socket) -> int:
 
     from omnigraph.server.app import create_app
     from omnigraph.server.collector_pace import collect_less_often
+    from omnigraph.server.few_heaps import share_heaps
 
+    share_heaps()
     app: Any = create_app(settings, read_tokens())
     app.state.graphs.open()
     collect_less_often()
@@ -151,11 +154,14 @@ def _serve_in_workers(settings: ServerSettings, listener: socket.socket) -> int:
     with tempfile.TemporaryDirectory(prefix="omnigraph-workers-") as folder:
         generation = Generation.create(Path(folder) / "generation")
         os.environ[GENERATION_VARIABLE] = str(Path(folder) / "generation")
+        even_shares.Shares.create(Path(folder) / "shares")
+        os.environ[even_shares.VARIABLE] = str(Path(folder) / "shares")
         os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", folder)
         config = uvicorn.Config(
             "omnigraph.server.app:app_of_this_process",
             factory=True,
             workers=settings.workers,
+            loop=even_shares.LOOP,
             timeout_worker_healthcheck=15,
             **_options(settings),
         )
