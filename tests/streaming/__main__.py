@@ -20,7 +20,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="omnigraph-streaming-") as temporary:
         found = run(given.directory or Path(temporary), given.records, given.batches, given.kills, given.seed)
     print(
-        f"{given.records} records in {given.batches} batches by {found.drivers} drivers, {found.kills} of them killed "
+        f"{given.records} records in {found.batches} batches by {found.drivers} drivers, {found.kills} of them killed "
         f"(seed {given.seed}), {found.seconds:.0f} s: every record is there once"
     )
 

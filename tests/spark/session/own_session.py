@@ -77,6 +77,12 @@ AFTER = {"after": datetime(2026, 3, 29, 0, 30, 0, tzinfo=UTC), "day": date(2026,
 
 FRAME = [(f"f{n}", f"frame {n}", datetime(2026, 10, 25, n, tzinfo=UTC), date(1900, 1, 1 + n)) for n in range(3)]
 COLUMNS = ("slug", "fullName", "moment", "day")
+MOMENT = datetime(2026, 10, 25, 1, 30, 0, 7, tzinfo=UTC)
+STREAMED = [
+    {"type": "Thing", "data": {"slug": "s0", "fullName": "Ö", "moment": MOMENT.isoformat(), "tags": ["x"]}},
+    {"type": "Thing", "data": {"slug": "s1", "vector": [0.25, 1]}},
+]
+STREAMED_ROWS = [{"slug": "s1", "moment": MOMENT, "day": date(1900, 1, 1)}]
 
 
 def round_of_work(session: Any, place: Path) -> dict[str, Any]:
@@ -103,7 +109,27 @@ def round_of_work(session: Any, place: Path) -> dict[str, Any]:
         read = session.read.format("omnigraph").option("type", "Thing").load(str(place / "graph"))
         since = "moment >= timestamp_ltz'2026-10-25T01:00:00Z' and fullName like 'change%'"
         found = sorted(row.slug for row in read.where(since).collect())
-        return {"counts": counts, "read": found, **_seen(graph, place, "spark")}
+        streamed = _streams(session, graph, place)
+        return {"counts": counts, "read": found, "streamed": streamed, **_seen(graph, place, "spark")}
+
+
+def _streams(session: Any, graph: og.Graph, place: Path) -> list[list[Any]]:
+    """JSON records and rows of a type into the graph, and the changes of that type out of it again."""
+    now = {"availableNow": True}
+    for name in ("lines", "rows"):
+        (place / name).mkdir()
+    (place / "lines" / "1.jsonl").write_text("".join(json.dumps(record) + "\n" for record in STREAMED))
+    pq.write_table(pa.Table.from_pylist(STREAMED_ROWS), place / "rows" / "1.parquet")
+    lines = session.readStream.text(str(place / "lines"))
+    graph.load_stream(lines, checkpoint=str(place / "ck-lines"), trigger=now).wait()
+    rows = session.readStream.schema("slug string, moment timestamp_ltz, day date").parquet(str(place / "rows"))
+    graph.load_stream(rows, checkpoint=str(place / "ck-rows"), type="Thing", mode="merge", trigger=now).wait()
+    changes = session.readStream.format("omnigraph").options(type="Thing", startingFrom="beginning").load(graph.uri)
+    chosen = changes.selectExpr("_version", "_op", "slug", "fullName", "unix_micros(moment) AS at", "tags", "vector")
+    seen = chosen.writeStream.format("memory").queryName("seen").option("checkpointLocation", str(place / "ck-out"))
+    seen.trigger(**now).start().awaitTermination()
+    found = session.table("seen").where("slug LIKE 's%'").orderBy("_version", "slug").drop("_version").collect()
+    return [list(row) for row in found]
 
 
 def round_in_process(place: Path) -> dict[str, Any]:
@@ -116,7 +142,15 @@ def round_in_process(place: Path) -> dict[str, Any]:
         graph.load(written, mode="append", type="Thing", engine="local")
         changed = [{"slug": slug, "fullName": "changed"} for slug in ("f0", "f1")]
         graph.load(changed, mode="merge", type="Thing", engine="local")
-        return {"counts": [8, 3, 2], "read": ["f1"], **_seen(graph, place, "local")}
+        graph.load(STREAMED, mode="append", engine="local")
+        graph.load(STREAMED_ROWS, mode="merge", type="Thing", engine="local")
+        at = round(MOMENT.timestamp()) * 1_000_000 + MOMENT.microsecond
+        streamed = [
+            ["insert", "s0", "Ö", at, ["x"], None],
+            ["insert", "s1", None, None, None, [0.25, 1.0]],
+            ["update", "s1", None, at, None, [0.25, 1.0]],
+        ]
+        return {"counts": [8, 3, 2], "read": ["f1"], "streamed": streamed, **_seen(graph, place, "local")}
 
 
 def _seen(graph: og.Graph, place: Path, engine: Any) -> dict[str, Any]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from omnigraph.failpoints import ENVIRONMENT_VARIABLE
 from omnigraph.ledger.branches.branches import create_branch
 from omnigraph.ledger.commit.staging_marks import MARKS
 from omnigraph.ledger.store import GraphStore, create_store
 from omnigraph.maintain.verify import verify
+from omnigraph.spark.source.datasource import register
 from omnigraph.write.load.load import load
+from tests.spark.failures.graph_files import counted, left_over
 
 pytestmark = pytest.mark.spark
 
@@ -127,3 +132,39 @@ def test_many_keys_are_checked_across_tasks_and_leave_nothing_behind(spark: Any,
     assert list(store.objects.list(MARKS)) == []
     assert store.snapshot().pin("node:Person").row_count == 8005
     assert verify(store).ok
+
+
+@contextmanager
+def failing_at(spark: Any, failpoint: str, what: str) -> Iterator[None]:
+    """Tasks of frame writes fail there."""
+    spark.sparkContext.environment[ENVIRONMENT_VARIABLE] = f"{failpoint}={what}"
+    register(spark)
+    try:
+        yield
+    finally:
+        del spark.sparkContext.environment[ENVIRONMENT_VARIABLE]
+        register(spark)
+
+
+@pytest.mark.parametrize("what", ["kill", "raise"])
+def test_a_task_that_is_lost_after_writing_doubles_no_row_and_leaves_no_file(
+    spark: Any, store: GraphStore, what: str
+) -> None:
+    people = spark.range(300).selectExpr("concat('n', id) as slug").repartition(2)
+    with failing_at(spark, "frame.written.first", what):
+        write(people, store, "Person")
+    assert counted(store) == [0, 305]
+    assert left_over(store) == []
+
+
+@pytest.mark.parametrize("branch", ["main", "side"])
+def test_a_frame_write_whose_tasks_always_die_leaves_nothing(spark: Any, store: GraphStore, branch: str) -> None:
+    create_branch(store, "side", "main")
+    before = {entry.path for entry in store.objects.list("nodes")}
+    people = spark.range(300).selectExpr("concat('n', id) as slug").repartition(2)
+    with failing_at(spark, "frame.written", "kill"), pytest.raises(Exception, match="Python worker exited"):
+        write(people, store, "Person", branch=branch)
+    assert {entry.path for entry in store.objects.list("nodes")} == before
+    assert list(store.objects.list(MARKS)) == []
+    write(people, store, "Person", branch=branch)
+    assert store.snapshot(branch=branch).pin("node:Person").row_count == 305

@@ -12,24 +12,22 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from omnigraph.errors import OmniGraphError
-from omnigraph.ledger.commit.attempts import WRITER_LEASE_PREFIX, WriteSession
+from omnigraph.ledger.commit.attempts import WriteSession
 from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
-from omnigraph.ledger.commit.staging_marks import any_marked
 from omnigraph.ledger.values import MAIN, Snapshot, StreamBatch, WriterKind
 from omnigraph.spark.load.load_input import LoadInput, open_load_input
 from omnigraph.spark.load.load_messages import MESSAGE_SCHEMA, Kind, LoadContext, Message, pack, plain_snapshot, unpack
 from omnigraph.spark.load.load_tasks import TaskReport
+from omnigraph.spark.load.lost_files import CLOCK_SKEW, sweep_lost_files
 from omnigraph.spark.session.job_metrics import metrics_of
 from omnigraph.spark.session.progress import Job, run_job
 from omnigraph.spark.spread import spread, told_in_our_words
 from omnigraph.spark.task_vectors import vectors_for_tasks
-from omnigraph.storage.clearing.attempt_files import recent_files, remove_files, unreferenced
 from omnigraph.storage.staging.distributed import WriteTarget, delete_rows
 from omnigraph.storage.values import StagedWrite, TableVersion
 from omnigraph.write.committed import CommittedRows
@@ -56,7 +54,6 @@ CANCEL_SECONDS = 20.0
 KILL_MARGIN = 1.0
 """How long a worker of a killed task may take to be gone after Spark kills it, in seconds."""
 
-_CLOCK_SKEW = timedelta(seconds=2)
 _logger = logging.getLogger("omnigraph.spark")
 
 
@@ -119,7 +116,7 @@ class _Load:
         self._snapshot = snapshot
         self._write = write
         self._catalog = store.catalog(snapshot.schema_digest)
-        self._started = datetime.now(UTC) - _CLOCK_SKEW
+        self._started = datetime.now(UTC) - CLOCK_SKEW
 
     def prepare(self, counts: dict[str, int]) -> WriteIntent | None:
         """Run the job and stage what it wrote; None when it changes nothing."""
@@ -296,27 +293,9 @@ class _Load:
         time.sleep(parsed / 1000 + KILL_MARGIN)
 
     def _sweep(self, lines: Mapping[str, TableVersion], reports: list[TaskReport]) -> None:
-        """Remove files that attempts of this load left and nobody reported.
-
-        Files are listed first and writers looked for second: a file in the list that is another writer's belongs to one
-        that is still registered, or is referred to by a version by now. With another writer about, all is left to
-        `cleanup`.
-        """
-        reported = {text for report in reports for part in report.fragments.values() for text in part}
-        handles = self._store.tables.handles
-        try:
-            found = {key: recent_files(handles, line, self._started) for key, line in lines.items()}
-            if len(self._store.leases.list_live(WRITER_LEASE_PREFIX)) > 1 or any_marked(self._store.objects):
-                return
-            for key, line in lines.items():
-                orphans = unreferenced(handles, line, found[key])
-                remove_files(handles, [path for path in orphans if not any(_stem(path) in text for text in reported)])
-        except OmniGraphError as error:
-            _logger.warning("files of lost tasks stay until cleanup: %s", error)
-
-
-def _stem(path: str) -> str:
-    return path.split("/data/", 1)[1].split("/", 1)[0].removesuffix(".lance")
+        """Remove files that attempts of this load left and nobody reported."""
+        reported = (text for report in reports for part in report.fragments.values() for text in part)
+        sweep_lost_files(self._store, lines, self._started, reported, own_leases=1)
 
 
 def _per_bucket(frame: DataFrame, context: LoadContext, step: str) -> DataFrame:

@@ -22,6 +22,7 @@ from omnigraph.errors import BadRequest, NotFound
 from omnigraph.spark.session.session import usable_cores
 from omnigraph.spark.session.worker_python import require_python_for_planning
 from omnigraph.spark.source.frame_options import FrameOptions, graph_uri
+from omnigraph.spark.source.option_names import FRAME, STREAM_OUT
 from omnigraph.spark.source.readers import FilteringReader, Reader, tables_of
 from omnigraph.spark.source.scan_plan import ScanPlan, plan_from_text, scan_plan
 from omnigraph.spark.source.task_reads import read_by_tasks, rows_for_each_task, rows_frame
@@ -170,12 +171,13 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]  # PySpark has no t
 
     def schema(self) -> StructType:
         """Binds the frame to a snapshot, which travels with this object from here on; or the columns of a stream."""
-        if any(name.lower() == "startingfrom" for name in self.options):
+        # Whether it will be read at rest or as a stream is not known yet.
+        told = FrameOptions(self.options, tuple(dict.fromkeys((*FRAME, *STREAM_OUT))))
+        if told.get("startingFrom"):
             from omnigraph.spark.stream.feed_reader import feed_columns
 
             columns, self.feed_digest = feed_columns(self.uri, self.options)
             return columns
-        told = self.told
         schema = tables_of(told.uri).schema(self.resolve().table)
         return spark_schema(schema, checked_columns(schema, told.columns))
 

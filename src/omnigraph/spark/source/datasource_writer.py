@@ -7,8 +7,10 @@ the buckets that the tasks of `graph.load(df, …)` would check.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 
 import pyarrow as pa
@@ -17,6 +19,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from omnigraph.embed.text_vectors import vectors_on_write
 from omnigraph.errors import BadRequest, Conflict
+from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.commit.attempts import RetryPolicy, WriteSession, run_write
 from omnigraph.ledger.commit.intents import WriteIntent
 from omnigraph.ledger.commit.phases import prepare_line
@@ -28,6 +31,7 @@ from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.spark.load.load_input import stored_batches
 from omnigraph.spark.load.load_messages import LoadContext, plain_snapshot
 from omnigraph.spark.load.load_tasks import FragmentWriter, TaskReport
+from omnigraph.spark.load.lost_files import CLOCK_SKEW, sweep_lost_files
 from omnigraph.spark.source.frame_options import FrameOptions
 from omnigraph.spark.source.key_check import check_keys
 from omnigraph.spark.source.staged_keys import KeysOfTask, StagedKeys, clear_keys
@@ -43,13 +47,20 @@ from omnigraph.write.rows.overlay import fill_defaults
 from omnigraph.write.rows.row_ids import with_ids
 from omnigraph.write.validate.collector import ViolationCollector
 
+declare("frame.written", "A task of a frame write has written its fragments; it has not reported them")
+declare("frame.written.first", "The same, in the first attempt at the task only")
+
+KILL_SECONDS = 3.0
+"""How long the worker of a killed task lives on: two seconds unless the session says otherwise, and one more."""
+
 
 @dataclass
 class Written(WriterCommitMessage):  # type: ignore[misc]  # PySpark has no types here
-    """What one task wrote, with the keys of its rows."""
+    """What one task wrote, with the keys of its rows. `attempt`: how many attempts at it came before."""
 
     done: TaskReport = field(default_factory=TaskReport)
     keys: KeysOfTask = field(default_factory=KeysOfTask)
+    attempt: int = 0
 
 
 class Writer(DataSourceArrowWriter):  # type: ignore[misc]  # PySpark has no types here
@@ -62,6 +73,7 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]  # PySpark has no typ
         self.actor = told.get("actor")
         self.mode = "overwrite" if overwrite else "append"
         self.if_rows = _if_rows(told, overwrite)
+        _refuse_snapshot(told)
         with open_store(uri, read_only=True) as store:
             snapshot = store.snapshot(branch=self.branch)
             self.catalog: Catalog = store.catalog(snapshot.schema_digest)
@@ -74,6 +86,7 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]  # PySpark has no typ
         self.mapping.resolve(list(columns))
         self.mark = put_mark(open_objects(parse_root(uri)), f"frame write to {self.type.table_key}")
         self.line = self._own_line()
+        self.started = datetime.now(UTC) - CLOCK_SKEW
 
     def _finds_rows(self, pin: TablePin) -> bool:
         """Whether there are rows already and the caller wants none beside them; an error if that is to be one."""
@@ -102,6 +115,7 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]  # PySpark has no typ
         context = self._context(self.snapshot)
         writer = FragmentWriter(context, done)
         task = TaskContext.get()
+        message.attempt = task.attemptNumber()
         source = f"<frame, partition {task.partitionId()}>"
         keys = StagedKeys(context, self.type, self.mark, task.partitionId(), task.taskAttemptId())
         try:
@@ -116,6 +130,9 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]  # PySpark has no typ
             if not done.violations:
                 writer.flush()
             message.keys = keys.finish()
+            failpoint("frame.written")
+            if message.attempt == 0:
+                failpoint("frame.written.first")
         except BaseException:
             writer.remove()
             raise
@@ -138,15 +155,33 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]  # PySpark has no typ
                 self._remove(written)
                 raise
             finally:
-                clear_keys(store.objects, self.mark)
-                remove_mark(store.objects, self.mark)
+                self._leave(store)
+            if any(message.attempt for message in written):
+                self._sweep(store, written)
 
     def abort(self, messages: list[Written | None]) -> None:
-        """A task failed for good: remove what the others wrote."""
+        """A task failed for good: remove what the others wrote, and what its attempts left."""
+        if messages.count(None) > 1:
+            # Tasks that Spark is about to kill write on until their workers are gone.
+            time.sleep(KILL_SECONDS)
         self._remove([message for message in messages if message is not None])
-        objects = open_objects(parse_root(self.uri))
-        clear_keys(objects, self.mark)
-        remove_mark(objects, self.mark)
+        with open_store(self.uri) as store:
+            self._leave(store)
+            if not self._has_made_a_fork:
+                self._sweep(store, [])
+
+    def _leave(self, store: GraphStore) -> None:
+        clear_keys(store.objects, self.mark)
+        remove_mark(store.objects, self.mark)
+
+    def _sweep(self, store: GraphStore, written: list[Written]) -> None:
+        """Remove what attempts left that were followed by another one."""
+        reported = (text for message in written for part in message.done.fragments.values() for text in part)
+        sweep_lost_files(store, {self.type.table_key: self.line}, self.started, reported, own_leases=0)
+
+    @property
+    def _has_made_a_fork(self) -> bool:
+        return self.line.branch is not None and self.line.branch != self.pin.lance_branch
 
     def _prepare(
         self, store: GraphStore, snapshot: Snapshot, session: WriteSession, written: list[Written]
@@ -187,7 +222,7 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]  # PySpark has no typ
         for message in written:
             for fragments in message.done.fragments.values():
                 tables.abandon(tables.stage_fragments(self.line, fragments))
-        if self.line.branch is not None and self.line.branch != self.pin.lance_branch:
+        if self.line.branch is not None and self._has_made_a_fork:
             tables.delete_fork(self.line.location, self.line.branch)
 
 
@@ -197,6 +232,15 @@ def _if_rows(told: FrameOptions, overwrite: bool) -> str:
     if overwrite and chosen != "append":
         raise BadRequest('`ifRows` goes with .mode("append"): .mode("overwrite") replaces the rows that are there.')
     return chosen
+
+
+def _refuse_snapshot(told: FrameOptions) -> None:
+    """A view of an earlier state can be read; what is inserted into it would go elsewhere than it shows."""
+    if told.target is not None:
+        raise BadRequest(
+            "A snapshot cannot be written to: rows go to the newest state of a branch. Leave out `snapshot` and "
+            "`version`; a view to insert into is made without them."
+        )
 
 
 def _mapped(text: str) -> dict[str, str]:

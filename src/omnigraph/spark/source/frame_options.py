@@ -1,21 +1,13 @@
-"""The options of a frame that is read from or written to a graph, as the caller gave them.
-
-Spark hands options over as text, their names in any case, and along with options of its own. One of ours that is
-misspelled must not be passed over in silence: a read of `brnch` would be a read of `main`.
-"""
+"""The options of a frame that is read from or written to a graph, as the caller gave them, and as text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from omnigraph.choices import Target
-from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest
+from omnigraph.spark.source.option_names import FRAME, OF_STREAMS, known_options
 from omnigraph.storage.uri import parse_root
-
-READING = ("type", "branch", "snapshot", "version", "columns", "rowsPerPartition", "pushDown", "plan")
-WRITING = ("type", "branch", "src", "dst", "map", "actor", "ifRows")
-_KNOWN = ("path", "paths", *dict.fromkeys((*READING, *WRITING)))
 
 
 def graph_uri(given: Mapping[str, str]) -> str:
@@ -34,13 +26,8 @@ def graph_uri(given: Mapping[str, str]) -> str:
 class FrameOptions:
     """Options by name, whatever the case."""
 
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self._given = {name.lower(): value for name, value in given.items()}
-        known = {name.lower() for name in _KNOWN}
-        for name in self._given:
-            hint = None if name in known else did_you_mean(name, _KNOWN)
-            if hint:
-                raise BadRequest(f"The data source has no option `{name}`; {hint}")
+    def __init__(self, given: Mapping[str, str], known: Sequence[str] = FRAME) -> None:
+        self._given = known_options(given, known, "the data source", OF_STREAMS)
 
     def get(self, name: str) -> str | None:
         """The value of an option; None when it is not given, or empty."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest
 from omnigraph.merge.diff import DiffFilter
+from omnigraph.spark.source.option_names import STREAM_OUT, known_options
 
 BASELINE = "baseline"
 """Start with the whole state, as inserts, and go on with what changes."""
 
 COMMITS_PER_TRIGGER = 1000
-_OWN = ("path", "branch", "startingFrom", "type", "types", "kinds", "ops", "maxCommitsPerTrigger", "onGap")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +29,7 @@ class FeedOptions:
 
 def feed_options(given: Mapping[str, str]) -> FeedOptions:
     """Options of `readStream`, whose names Spark may have put in lower case."""
-    known = {name.lower(): name for name in _OWN}
-    options = {name.lower(): value for name, value in given.items()}
-    for name in options:
-        if name not in known:
-            hint = did_you_mean(name, list(known.values()))
-            raise BadRequest(f"a stream out of a graph has no option `{name}`" + (f"; {hint}" if hint else ""))
+    options = known_options(given, STREAM_OUT, "a stream out of a graph")
     if not options.get("startingfrom"):
         raise BadRequest(
             'Say where the stream starts: .option("startingFrom", …) with `beginning`, `now`, `baseline` (the whole '

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest
+from omnigraph.spark.source.option_names import STREAM_IN, known_options
 
 MODES = ("append", "merge")
 VALUE = "value"
 """The column with JSON records, unless another is named: what Kafka, files of text and sockets call it."""
-
-_OWN = ("path", "type", "mode", "branch", "actor", "src", "dst", "map", "column", "badRecords")
-_OF_SPARK = ("checkpointlocation", "queryname")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +45,7 @@ class SinkOptions:
 
 def sink_options(given: Mapping[str, str]) -> SinkOptions:
     """Options of `writeStream`, whose names Spark may have put in lower case."""
-    known = {name.lower(): name for name in _OWN}
-    options = {name.lower(): value for name, value in given.items()}
-    for name in options:
-        if name not in known and name not in _OF_SPARK:
-            hint = did_you_mean(name, list(known.values()))
-            raise BadRequest(f"a stream into a graph has no option `{name}`" + (f"; {hint}" if hint else ""))
+    options = known_options(given, STREAM_IN, "a stream into a graph")
     found = SinkOptions(
         mode=options.get("mode", "append"),
         type=options.get("type"),
