@@ -176,14 +176,4 @@ def test_spark_itself_tells_the_same_refusals(spark: Any, graph: og.Graph, tmp_p
         writer = writer.option("checkpointLocation", str(tmp_path / f"ck{number}")).trigger(availableNow=True)
         with pytest.raises(Exception, match=message):
             writer.start(graph.uri).awaitTermination()
-    rate = (
-        spark.readStream.format("rate").option("numPartitions", 1).load().selectExpr("cast(value AS string) AS value")
-    )
-    writer = rate.writeStream.format("omnigraph").option("checkpointLocation", str(tmp_path / "ck"))
-    query = writer.trigger(continuous="1 second").start(graph.uri)
-    try:
-        with pytest.raises(Exception, match="no continuous processing"):
-            assert query.awaitTermination(60), "it goes on"
-    finally:
-        query.stop()
     assert content(graph) == (Counter(), Counter())

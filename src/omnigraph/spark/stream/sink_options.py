@@ -90,21 +90,15 @@ def checked_trigger(trigger: Mapping[str, Any]) -> dict[str, Any]:
     """What Spark's `trigger` takes, unless a graph has no use for it."""
     for name in trigger:
         if name == "continuous":
-            refuse_continuous(True)
+            raise BadRequest(
+                "a stream into a graph is made of micro-batches, each of which is a commit: there is no continuous "
+                'processing. Use trigger={"processingTime": "1 second"}'
+            )
         if name not in TRIGGERS:
             raise BadRequest(f"a stream has no trigger `{name}`; there are {', '.join(TRIGGERS)}")
     if len(trigger) > 1:
         raise BadRequest(f"a stream has one trigger, not two: {', '.join(trigger)}")
     return dict(trigger)
-
-
-def refuse_continuous(continuous: bool) -> None:
-    """Without micro-batches there is nothing to commit."""
-    if continuous:
-        raise BadRequest(
-            "a stream into a graph is made of micro-batches, each of which is a commit: there is no continuous "
-            'processing. Use trigger(processingTime="1 second")'
-        )
 
 
 def check_columns(options: SinkOptions, names: Sequence[str]) -> None:
