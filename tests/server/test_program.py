@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -208,10 +209,16 @@ def _listens(worker: int, url: str) -> bool:
         (line.split()[9] for line in Path("/proc/net/tcp").read_text().splitlines() if _is_listener(line, url)), None
     )
     for file in Path(f"/proc/{worker}/fd").iterdir():
-        if os.readlink(file) == f"socket:[{number}]":
-            watched = Path(f"/proc/{worker}/fdinfo")
-            return any(f"tfd: {int(file.name):8d}" in each.read_text() for each in watched.iterdir())
+        with suppress(FileNotFoundError):  # what was open a moment ago
+            if os.readlink(file) == f"socket:[{number}]":
+                return any(f"tfd: {int(file.name):8d}" in told for told in _told_of_files(worker))
     return False
+
+
+def _told_of_files(worker: int) -> Iterator[str]:
+    for file in Path(f"/proc/{worker}/fdinfo").iterdir():
+        with suppress(FileNotFoundError):
+            yield file.read_text()
 
 
 def _is_listener(line: str, url: str) -> bool:
@@ -241,7 +248,11 @@ def _loaded_while_it_stops(running: Process) -> int:
 
 
 def _open_sockets(process: int) -> int:
-    return sum(os.readlink(file).startswith("socket:") for file in Path(f"/proc/{process}/fd").iterdir())
+    found = 0
+    for file in Path(f"/proc/{process}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found += os.readlink(file).startswith("socket:")
+    return found
 
 
 def _workers(parent: int) -> list[int]:

@@ -147,6 +147,25 @@ def test_what_is_no_look_up_any_more_is_run_on_its_own(uri: str) -> None:
     assert found == [counted, counted, None, None, None]
 
 
+def test_behind_a_crowd_those_who_come_together_are_one_round(uri: str, together: list[int]) -> None:
+    async def asked(graph: Graph) -> None:
+        with ThreadPoolExecutor(2) as pool:
+            lookups = rounds.Rounds(pool)
+            request: Any = None
+
+            async def one(number: int) -> None:
+                ask = ReadAsk(READ, params={"s": f"p{number}"})
+                found = await lookups.read(request, graph, ask, lambda rows: (rows.to_json().encode(), None))
+                assert found == (f'[{{"p.slug":"p{number}","p.age":{number}}}]'.encode(), None)
+
+            for many in (5, 5, 1, 1):
+                await asyncio.gather(*(one(number) for number in range(many)))
+
+    with og.open(uri) as graph:
+        asyncio.run(asked(graph))
+    assert together == [1, 1, 3, 5, 1, 1], "two begin at once, the others wait for them; then all of them wait for all"
+
+
 def test_a_query_is_forgotten_that_is_no_look_up_any_more(server: Running) -> None:
     lookups = server.app.state.threads.lookups
     query = rounds.NamedQuery("default", COUNT, None)

@@ -92,7 +92,7 @@ def test_a_commit_leaves_little_outside_of_the_interpreter(tmp_path: Path, monke
         before = in_use()
         write(graph, 120, 120 + 160)
         left = (in_use() - before) / 160
-    assert left < 2_000, f"{left:.0f} bytes for each commit"
+    assert left < 6_000, f"{left:.0f} bytes for each commit"
 
 
 class Mallinfo(ctypes.Structure):
