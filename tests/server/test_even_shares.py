@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from omnigraph.server import even_shares
-from omnigraph.server.even_shares import Shares, Taking
 from omnigraph.server.launch import listen
+from omnigraph.server.process import even_shares
+from omnigraph.server.process.even_shares import Shares, Taking
 
 ANOTHER = """
 import sys
 from pathlib import Path
-from omnigraph.server.even_shares import Shares
+from omnigraph.server.process.even_shares import Shares
 shares = Shares(Path(sys.argv[1]))
 print("there", flush=True)
 for line in sys.stdin:

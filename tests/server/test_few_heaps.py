@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.server.few_heaps import HEAPS
+from omnigraph.server.process.few_heaps import HEAPS
 
 COUNT = """
 import ctypes, sys, threading
-from omnigraph.server.few_heaps import share_heaps
+from omnigraph.server.process.few_heaps import share_heaps
 if sys.argv[2] == "shared":
     share_heaps()
 libc = ctypes.CDLL(None)

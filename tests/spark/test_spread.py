@@ -57,6 +57,17 @@ def test_a_failure_says_which_step_and_which_part_of_the_input(spark: Any) -> No
         raise BadRequest("as it was")
 
 
+def test_an_error_of_the_storage_is_the_reason_though_its_name_says_nothing_of_errors(spark: Any) -> None:
+    from omnigraph.errors import StorageKind
+    from omnigraph.storage.objects.object_errors import ObjectNotFound
+
+    def fails(number: int) -> int:
+        raise ObjectNotFound("bad/7 does not exist", StorageKind.NOT_FOUND)
+
+    with pytest.raises(SparkJobFailed, match="ObjectNotFound: bad/7 does not exist"):
+        spread(spark, fails, [1])
+
+
 @pytest.fixture
 def scattered(tmp_path: Path) -> tuple[TableStore, TableVersion]:
     tables = TableStore(parse_root(str(tmp_path)))

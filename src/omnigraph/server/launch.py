@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.errors import BadRequest, OmniGraphError
-from omnigraph.server import even_shares
 from omnigraph.server.bearer_tokens import read_tokens
 from omnigraph.server.generation import VARIABLE as GENERATION_VARIABLE
 from omnigraph.server.generation import Generation
+from omnigraph.server.process import even_shares
 from omnigraph.server.server_settings import ONLY_GRAPH, GraphSettings, ServerSettings, limits_from, parse_bind
 
 _logger = logging.getLogger("omnigraph.server")
@@ -131,8 +131,8 @@ def _serve_here(settings: ServerSettings, listener: socket.socket) -> int:
     import uvicorn
 
     from omnigraph.server.app import create_app
-    from omnigraph.server.collector_pace import collect_less_often
-    from omnigraph.server.few_heaps import share_heaps
+    from omnigraph.server.process.collector_pace import collect_less_often
+    from omnigraph.server.process.few_heaps import share_heaps
 
     share_heaps()
     app: Any = create_app(settings, read_tokens())

@@ -11,7 +11,7 @@ from typing import Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from omnigraph.server.even_shares import shares_of_this_process
+from omnigraph.server.process.even_shares import shares_of_this_process
 
 HEAD_SECONDS = 30.0
 """How long the head of a request may take, from the first byte of it, or from when the connection was made."""

@@ -162,7 +162,7 @@ def _advice(told: str) -> str:
 def reason_of(error: BaseException) -> str:
     """The line that says what went wrong in the task, without the layers around it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    for marker in ("OmniGraphError", "omnigraph.errors.", "Error:", "Exception:"):
+    for marker in ("OmniGraphError", "omnigraph.errors.", "omnigraph.storage.", "Error:", "Exception:"):
         told = [line for line in lines if marker in line and not line.startswith(("at ", "File "))]
         if told:
             reason = told[-1].removeprefix("org.apache.spark.api.python.PythonException: ")

@@ -124,6 +124,20 @@ def test_a_batch_that_breaks_a_rule_ends_the_stream_and_comes_again(
     assert [progress["batchId"] for progress in stream.progress] == [0]
 
 
+def test_what_fails_behind_a_commit_is_told(spark: Any, graph: og.Graph, tmp_path: Path) -> None:
+    """Not only errors of the graph: here the place of bad records is a file."""
+    (tmp_path / "in" / "1.txt").write_text("no json")
+    (tmp_path / "taken").write_text("")
+    stream = graph.load_stream(
+        spark.readStream.text(str(tmp_path / "in")),
+        checkpoint=tmp_path / "ck",
+        bad_records=tmp_path / "taken" / "below",
+        trigger=NOW,
+    )
+    with pytest.raises(og.OmniGraphError, match=r"ended: .*taken/below/.*batch-000000000.jsonl does not exist"):
+        stream.wait()
+
+
 def test_what_makes_no_sense_is_refused_before_the_stream_starts(spark: Any, graph: og.Graph, tmp_path: Path) -> None:
     at_rest, lines = spark.range(3), spark.readStream.text(str(tmp_path / "in"))
     rate = spark.readStream.format("rate").load()
@@ -133,6 +147,9 @@ def test_what_makes_no_sense_is_refused_before_the_stream_starts(spark: Any, gra
         (lines, {"mode": "upsert"}, BadRequest, "is not a mode of a stream"),
         (lines, {"src": "a"}, BadRequest, "JSON records name their ends"),
         (lines, {"branch": "nowhere"}, NotFound, "nowhere"),
+        (lines, {"trigger": {"continuous": "1 second"}}, BadRequest, "no continuous processing.*processingTime"),
+        (lines, {"trigger": {"every": "1 second"}}, BadRequest, "no trigger `every`; there are availableNow"),
+        (lines, {"trigger": {"once": True, **NOW}}, BadRequest, "one trigger, not two"),
         (lines, {"type": "Persn"}, BadRequest, "did you mean `Person`"),
         (lines, {"type": "Person"}, BadRequest, "the column `value` is no property of Person"),
         (rate, {"value_column": "text"}, BadRequest, "no column `text` with JSON records, only timestamp, value"),

@@ -246,10 +246,9 @@ class Sidecars:
     def names(self) -> list[str]:
         """What unfinished work left, by name: sidecars, and the marks of `publish_marks`. A failure is loud."""
         failpoint("sidecar.list")
-        # One that was deleted while this looked may be in the list still.
-        over = {f"{operation_id}.json" for operation_id in tuple(self._over)}
-        names = [entry.path.rpartition("/")[2] for entry in self._objects.list(SIDECAR_PREFIX)]
-        return [name for name in names if name not in over]
+        # Asked before: one that is deleted meanwhile may be listed still.
+        over = {path_of(operation_id) for operation_id in tuple(self._over)}
+        return [e.path.rpartition("/")[2] for e in self._objects.list(SIDECAR_PREFIX) if e.path not in over]
 
     def list(self) -> list[str]:
         """The operation ids of all sidecars, oldest first."""

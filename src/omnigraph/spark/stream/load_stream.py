@@ -15,7 +15,7 @@ from omnigraph.errors import BadRequest, OmniGraphError, SparkJobFailed, Validat
 from omnigraph.spark.session.session import spark_session
 from omnigraph.spark.source.datasource import FORMAT, register
 from omnigraph.spark.spread import reason_of
-from omnigraph.spark.stream.sink_options import SinkOptions, check_columns, checked
+from omnigraph.spark.stream.sink_options import SinkOptions, check_columns, checked, checked_trigger
 from omnigraph.write.decode.inputs import InputOptions, column_mapping, find_graph_type
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ def load_stream(
         raise BadRequest("load_stream takes a streaming DataFrame (spark.readStream…); load takes one that is at rest")
     options = checked(SinkOptions(mode, type, src, dst, columns or {}, branch, actor, value_column, bad_records))
     check_columns(options, frame.columns)
+    when = checked_trigger(trigger or {})
     snapshot = store.snapshot(branch=branch, operation="load_stream")
     if type is not None:
         catalog = store.catalog(snapshot.schema_digest)
@@ -106,7 +107,7 @@ def load_stream(
     register(session, push_down=False)
     writer = frame.writeStream.format(FORMAT).options(**options.to_options()).option("checkpointLocation", checkpoint)
     writer = writer.queryName(name) if name else writer
-    writer = writer.trigger(**trigger) if trigger else writer
+    writer = writer.trigger(**when) if when else writer
     ui = session.sparkContext.uiWebUrl
     return LoadStream(writer.start(store.uri), f"{ui}/StreamingQuery/" if ui else None)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from omnigraph.errors import BadRequest
 from omnigraph.spark.source.option_names import STREAM_IN, known_options
 
 MODES = ("append", "merge")
+TRIGGERS = ("availableNow", "processingTime", "once")
 VALUE = "value"
 """The column with JSON records, unless another is named: what Kafka, files of text and sockets call it."""
 
@@ -82,6 +84,21 @@ def refuse_complete(overwrite: bool) -> None:
             'Use outputMode("append"); for aggregates use foreachBatch in output mode "update", and in it '
             'graph.load(frame, mode="merge", type=…, batch=(name, number))'
         )
+
+
+def checked_trigger(trigger: Mapping[str, Any]) -> dict[str, Any]:
+    """What Spark's `trigger` takes, unless a graph has no use for it."""
+    for name in trigger:
+        if name == "continuous":
+            raise BadRequest(
+                "a stream into a graph is made of micro-batches, each of which is a commit: there is no continuous "
+                'processing. Use trigger={"processingTime": "1 second"}'
+            )
+        if name not in TRIGGERS:
+            raise BadRequest(f"a stream has no trigger `{name}`; there are {', '.join(TRIGGERS)}")
+    if len(trigger) > 1:
+        raise BadRequest(f"a stream has one trigger, not two: {', '.join(trigger)}")
+    return dict(trigger)
 
 
 def check_columns(options: SinkOptions, names: Sequence[str]) -> None:
