@@ -273,7 +273,7 @@ class AsyncRemoteGraph(_ClosedAtTheEnd):
 
     async def follow(self, branch: str | None = None, since: str = "now", **options: Any) -> AsyncIterator[RemotePage]:
         """The change feed as it goes on, as `RemoteGraph.follow` gives it."""
-        async for page in _pulled(self.graph.follow(branch, since, **options)):
+        async for page in _pulled(await asyncio.to_thread(self.graph.follow, branch, since, **options)):
             yield page
 
 

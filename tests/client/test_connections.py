@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pickle
+import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -130,10 +131,44 @@ def test_a_branch_that_others_were_made_from(server: Running) -> None:
         graph.branch_delete("second")
 
 
-def test_following_ends_when_nothing_happens_for_so_long(server: Running, tmp_path: Path) -> None:
+def test_following_ends_when_nothing_happens_for_so_long(server: Running) -> None:
     with og.connect(server.url) as graph:
         assert list(graph.follow(since="now", timeout=0.5)) == []
         pages = list(graph.follow(since="beginning", timeout=0.5, limit=1, every=0.1))
         assert [page.blocks[0].commit.kind.value for page in pages] == ["Init", "Load"]
         with pytest.raises(errors.BadRequest):
             next(graph.follow(timeout=-1))
+
+
+def test_following_in_async_begins_when_it_is_asked_for_and_off_the_event_loop(server: Running) -> None:
+    async def run() -> None:
+        loop_thread = threading.get_ident()
+        async with await og.aio.connect(server.url) as graph, graph.branch("followed") as bound:
+            called = []
+            changes = bound.graph.changes
+
+            def noted(*args: Any, **options: Any) -> Any:
+                called.append(threading.get_ident() == loop_thread)
+                return changes(*args, **options)
+
+            bound.graph.changes = noted  # type: ignore[method-assign]
+            feed = bound.follow(timeout=5)
+            first = asyncio.ensure_future(anext(feed))
+            while not called:
+                await asyncio.sleep(0.01)
+            await bound.mutate('query m() { insert Person { slug: "followed" } }')
+            assert (await first).blocks[0].changes[0].id == "followed"
+            assert called == [False]
+            await feed.aclose()
+            await graph.branch_delete("followed")
+
+    asyncio.run(run())
+
+
+def test_now_is_the_moment_of_the_call(server: Running) -> None:
+    with og.connect(server.url) as graph, graph.branch("later") as bound:
+        feed = bound.follow()
+        bound.mutate('query m() { insert Person { slug: "later" } }')
+        assert next(feed).blocks[0].changes[0].id == "later"
+        feed.close()
+        graph.branch_delete("later")

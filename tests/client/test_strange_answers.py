@@ -106,7 +106,7 @@ def test_what_a_proxy_refuses_has_its_class(status: int, kind: type[errors.OmniG
 
 def test_an_export_that_ends_in_the_middle_of_a_line_is_no_export() -> None:
     body = b'{"type": "Person", "data": {"slug": "ada"}}\n{"type": "Per'
-    with answering(200, "application/x-ndjson", body, **{"X-Request-Id": "1"}) as url, og.connect(url) as graph:
+    with answering(200, "application/x-ndjson", body) as url, og.connect(url) as graph:
         lines = graph.export_lines()
         assert next(lines).endswith(b"}\n")
         with pytest.raises(errors.Unavailable, match="in the middle of a line"):
@@ -115,7 +115,7 @@ def test_an_export_that_ends_in_the_middle_of_a_line_is_no_export() -> None:
 
 def test_a_feed_that_ends_is_told_with_where_to_go_on() -> None:
     body = b"retry: 1000\n\n: still here\n\n"
-    with answering(200, "text/event-stream", body, **{"X-Request-Id": "1"}) as url, og.connect(url) as graph:
+    with answering(200, "text/event-stream", body) as url, og.connect(url) as graph:
         with pytest.raises(errors.Unavailable, match="go on with since='a-cursor'") as told:
             list(graph.follow(since="a-cursor"))
         assert told.value.details["cursor"] == "a-cursor"

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from omnigraph.choices import Engine, Target
 from omnigraph.client.remote_held import RemoteHeld
-from omnigraph.client.transport import ARROW, BYTES, JSON, LINES
+from omnigraph.client.transport import ARROW, BYTES, JSON, LINES, json_answer
 from omnigraph.client.wire_arguments import parameters, state_name
 from omnigraph.errors import BadRequest, Unavailable
 from omnigraph.sources import named_in_errors, query_source
@@ -221,7 +221,7 @@ class RemoteReads(RemoteHeld):
         with self._transport.stream("POST", path, *kinds, body=body, headers=headers) as response:
             content = response.read()
             if response.headers["content-type"].startswith(JSON):
-                return json.loads(content)
+                return json_answer(content, response.status_code)
         found, head = result(pa.ipc.open_stream(content))
         found.query_name = head["query_name"]
         found.told = dict(head)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -110,13 +111,7 @@ class Transport:
         if response.status_code >= 400:
             raise _refused(response)
         _require(response, JSON)
-        try:
-            found = response.json()
-        except ValueError:
-            found = None
-        if not isinstance(found, dict):
-            raise foreign_answer(response.status_code, JSON)
-        return found
+        return json_answer(response.content, response.status_code)
 
     def _open(self) -> httpx.Client:
         """The connections, where they may be used."""
@@ -171,8 +166,30 @@ def bearer(token: Any) -> dict[str, str]:
 def _require(response: httpx.Response, *kinds: str) -> None:
     """Refuse what something else than a server of graphs answered."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip()
-    if response.status_code >= 300 or kind not in kinds or "x-request-id" not in response.headers:
+    if response.status_code >= 300 or kind not in kinds:
         raise foreign_answer(response.status_code, kind)
+
+
+class _Answer(dict[str, Any]):
+    """A JSON object that a server of graphs gives. One without what such a server would say is somebody else's."""
+
+    def __init__(self, found: Mapping[str, Any], status: int) -> None:
+        super().__init__(found)
+        self._status = status
+
+    def __missing__(self, key: str) -> Any:
+        raise foreign_answer(self._status, f"{JSON} without `{key}`")
+
+
+def json_answer(content: bytes, status: int) -> Any:
+    """The JSON object of an answer."""
+    try:
+        found = json.loads(content)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise foreign_answer(status, JSON)
+    return _Answer(found, status)
 
 
 def _refused(response: httpx.Response) -> Exception:
