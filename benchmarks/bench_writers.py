@@ -2,33 +2,34 @@
 
 python -m benchmarks.bench_writers [--quick]
 
-Ratios are throughputs against one writer on the same machine in the same run, measured in turns.
+The speed of a machine changes within seconds. So every row is measured in many short rounds, in turns with what it is
+compared with, and compared with the rounds right beside it: a throughput with that of one writer just before and just
+after, the slowest in a hundred in the times of its own round.
 """
 
 from __future__ import annotations
 
-import json
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
-from itertools import count
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from itertools import count, pairwise
 from pathlib import Path
 
 import pyarrow as pa
 
 import omnigraph as og
 from benchmarks.bench_mutation import BareCommits
+from benchmarks.crowds import TYPES, Round, insert, percentile99, processes, put, threads
 from benchmarks.harness import Row, seconds
 from benchmarks.slow_store import SlowStore, slow_store
 from omnigraph.config import override
 from omnigraph.storage.uri import parse_root
 
-TYPES = 8
 SCHEMA = "".join(f"node T{n} {{ slug: String @key age: I32? }}\n" for n in range(TYPES)) + "edge E: T0 -> T1\n"
 READ = 'query q() { match { $p: T0 { slug: "first" } } return { $p.age } }'
 SET = 'query q($a: I32) { update T0 set { age: $a } where slug = "first" }'
@@ -36,180 +37,171 @@ GONE = "query q($s: String) { delete T0 where slug = $s }"
 LATENCY = 0.02
 LITTLE_LONGER = "a commit longer at most: within 3 times"
 GOAL = "at least 0.9 of one writer, p99 at most 2 fair shares"
+COMBINED = "at least 10 times one writer"
 _numbers = count()
 
 
-def insert(table: int) -> str:
-    """The insert of one row into one of the tables."""
-    return f"query q($s: String) {{ insert T{table} {{ slug: $s, age: 7 }} }}"
-
-
-def put(graph: og.Graph, writer: int, spread: bool) -> None:
-    """One write of one of several writers, to the one table or to a table of its own."""
-    graph.mutate(insert(writer % TYPES if spread else 0), s=f"{writer}-{next(_numbers)}")
-
-
-class Figures:
-    """How long each of many writes took, and all of them together."""
-
-    def __init__(self, seconds: float, waits: list[float], errors: int = 0) -> None:
-        self.rate = len(waits) / seconds
-        self.errors = errors
-        self.p99 = statistics.quantiles(waits, n=100)[98] if len(waits) > 1 else waits[0]
-
-
-def threads(writers: int, writes: int, work: Callable[[int], None]) -> Figures:
-    """So many threads that write as fast as they can, `writes` in all."""
-    waits: list[float] = []
-    errors: list[Exception] = []
-    start = threading.Barrier(writers + 1)
-
-    def one(number: int) -> None:
-        start.wait()
-        for _ in range(max(1, writes // writers)):
-            began = time.perf_counter()
-            try:
-                work(number)
-            except Exception as error:
-                errors.append(error)
-            waits.append(time.perf_counter() - began)
-
-    running = [threading.Thread(target=one, args=(number,)) for number in range(writers)]
-    for thread in running:
-        thread.start()
-    start.wait()
-    began = time.perf_counter()
-    for thread in running:
-        thread.join()
-    return Figures(time.perf_counter() - began, waits, len(errors))
-
-
-def processes(uri: str, writers: int, writes: int, spread: bool) -> Figures:
-    """So many processes that write as fast as they can."""
-    command = [sys.executable, "-m", "benchmarks.bench_writers", uri, str(writes // writers), str(int(spread))]
-    with ExitStack() as stack:
-        children = [
-            stack.enter_context(
-                subprocess.Popen([*command, str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            )
-            for n in range(writers)
-        ]
-        for child in children:
-            assert child.stdout is not None
-            child.stdout.readline()
-        began = time.perf_counter()
-        for child in children:
-            assert child.stdin is not None
-            child.stdin.write("go\n")
-            child.stdin.flush()
-        answers = [json.loads(child.stdout.readline()) for child in children if child.stdout is not None]
-        seconds = time.perf_counter() - began
-    return Figures(seconds, [wait for waits, _ in answers for wait in waits], sum(errors for _, errors in answers))
-
-
-def run(writes: int = 192, rounds: int = 3) -> list[Row]:
-    """Every row, each the median of some rounds that are run in turns with the single writer."""
+def run(rounds: int = 9) -> list[Row]:
+    """Every row."""
     with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
         return [
-            *_throughput(Path(directory), writes, rounds),
-            *_updates(Path(directory)),
+            *_throughput(place, rounds),
+            *_updates(place),
             *_far(),
-            *_reads(Path(directory)),
-            *_maintenance(Path(directory)),
+            _reads(place, rounds),
+            _upkeep(place, rounds),
+            _tails(place, rounds),
         ]
 
 
-def _throughput(directory: Path, writes: int, rounds: int) -> list[Row]:
-    uri = str(directory / "writers")
-    og.init(uri, schema=SCHEMA).close()
-    cases: list[tuple[str, int, Callable[[], Figures], str]] = []
-    with og.open(uri) as graph, og.open(uri, combine=True) as combining:
-
-        def single() -> Figures:
-            return threads(1, writes // 3, lambda n: put(graph, n, False))
-
-        for spread in (False, True):
-            where = "different tables" if spread else "one table"
-            cases += [
-                (
-                    f"{writers} threads, {where}",
-                    writers,
-                    lambda w=writers, s=spread: threads(w, writes, lambda n: put(graph, n, s)),  # type: ignore[misc]
-                    GOAL,
-                )
-                for writers in (8, 32)
-            ]
-            four = lambda s=spread: processes(uri, 4, writes, s)  # type: ignore[misc]  # noqa: E731
-            cases.append((f"4 processes, {where}", 4, four, GOAL))
-        cases.append(
-            (
-                "32 threads, one table, combined",
-                32,
-                lambda: threads(32, 4 * writes, lambda n: put(combining, n, False)),
-                "at least 10 times one writer",
-            )
+def _throughput(place: Path, rounds: int) -> list[Row]:
+    cases = [
+        (f"{many}, {where}", writers, 128, partial(make, writers=writers, spread=spread), GOAL)
+        for spread, where in ((False, "one table"), (True, "different tables"))
+        for many, writers, make in (
+            ("8 threads", 8, _in_threads),
+            ("32 threads", 32, _in_threads),
+            ("4 processes", 4, processes),
         )
+    ]
+    combining = partial(_in_threads, writers=32, spread=False, combine=True)
+    cases.append(("32 threads, one table, combined", 32, 768, combining, COMBINED))
+    return [_crowd(place, name, writers, writes, rounds, make, goal) for name, writers, writes, make, goal in cases]
+
+
+def _crowd(
+    place: Path,
+    name: str,
+    writers: int,
+    writes: int,
+    rounds: int,
+    make: Callable[[str], AbstractContextManager[Callable[[int], Round]]],
+    goal: str,
+) -> Row:
+    """Many writers of one graph, in turns with one writer of another one that nobody else has ever written to."""
+    uris = [str(place / f"{name} {which}") for which in ("many", "one")]
+    for uri in uris:
+        og.init(uri, schema=SCHEMA).close()
+    with make(uris[0]) as many, og.open(uris[1]) as graph:
+
+        def single() -> Round:
+            return threads(1, 24, lambda number: put(graph, number, False))
+
         single()
-        rows = []
-        for name, writers, work, goal in cases:
-            found, alone = [], []
-            for _ in range(rounds):
-                alone.append(single())
-                found.append(work())
-            rows.append(_row(name, writers, found, alone, goal))
-        return rows
+        many(writes)
+        alone, found = [single()], []
+        for _ in range(rounds):
+            found.append(many(writes))
+            alone.append(single())
+    beside = [statistics.mean((before.rate, after.rate)) for before, after in pairwise(alone)]
+    ratios = [each.rate / rate for each, rate in zip(found, beside)]
+    shares = percentile99([share for each in found for share in each.shares(writers)])
+    own = percentile99([share for each in alone for share in each.shares(1)])
+    errors = sum(each.errors for each in found)
+    told = f"{name}: p99 {shares:.1f} fair shares (of one writer alone {own:.1f}), {errors} errors"
+    rate = statistics.median(each.rate for each in found)
+    return Row(told, rate, statistics.median(beside), statistics.median(ratios), goal, _spread(ratios), "writes/s")
 
 
-def _row(name: str, writers: int, found: list[Figures], alone: list[Figures], goal: str) -> Row:
-    rates = [figures.rate for figures in found]
-    one = statistics.median(figures.rate for figures in alone)
-    rate = statistics.median(rates)
-    fair = statistics.median(figures.p99 * figures.rate / writers for figures in found)
-    errors = sum(figures.errors for figures in found)
-    told = f"{name}: p99 {fair:.1f} fair shares, {errors} errors"
-    return Row(told, rate, one, rate / one, goal, (max(rates) - min(rates)) / rate, unit="writes/s")
+@contextmanager
+def _in_threads(uri: str, writers: int, spread: bool, combine: bool = False) -> Iterator[Callable[[int], Round]]:
+    """So many threads of this process, like `processes`."""
+    with og.open(uri, combine=combine) as graph:
+        yield lambda writes: threads(writers, writes, lambda number: put(graph, number, spread))
 
 
-def _updates(directory: Path) -> list[Row]:
+def _spread(ratios: Sequence[float]) -> float:
+    """How far apart the middle half lies, as a part of the median."""
+    quartiles = statistics.quantiles(ratios, n=4)
+    return (quartiles[2] - quartiles[0]) / quartiles[1]
+
+
+def _slowest(name: str, alone: Sequence[Sequence[float]], beside: Sequence[Sequence[float]], goal: str) -> Row:
+    """The slowest in a hundred beside something against those alone, over all rounds: each round in times of what is
+    usual alone in it. The spread is that of the rounds."""
+    usual = [statistics.median(times) for times in alone]
+    ours, theirs = (
+        percentile99([value / unit for times, unit in zip(side, usual) for value in times]) for side in (beside, alone)
+    )
+    typical = statistics.median(usual)
+    each = [percentile99(times) / unit for times, unit in zip(beside, usual)]
+    return Row(name, ours * typical, theirs * typical, ours / theirs, goal, _spread(each))
+
+
+def _updates(place: Path) -> list[Row]:
     """Eight threads update one row: none is refused, and the last one stands."""
-    with og.init(directory / "updates", schema=SCHEMA) as graph:
+    with og.init(place / "updates", schema=SCHEMA) as graph:
         graph.mutate(insert(0), s="first")
         before = len(graph.log())
-        figures = threads(8, 64, lambda _: None if graph.mutate(SET, a=next(_numbers)).commit else 1 / 0)  # type: ignore[arg-type]
+        figures = threads(8, 64, lambda _: None if graph.mutate(SET, a=next(_numbers)).commit else 1 / 0)
         commits = len([commit for commit in graph.log() if commit.changes_data]) - before
     told = f"updates of one row by 8 threads: {figures.errors} refused, {64 - figures.errors - commits} lost"
     return [Row(told, figures.rate, None, None, "none lost, none refused", unit="writes/s")]
 
 
-def _reads(directory: Path) -> list[Row]:
+class _Meanwhile:
+    """Threads that do something again and again, while they are let."""
+
+    def __init__(self, number: int, work: Callable[[int], object]) -> None:
+        self.done = 0
+        self._work = work
+        self._go = threading.Event()
+        self._over = False
+        self._idle = threading.Semaphore(0)
+        self._threads = [threading.Thread(target=self._run, args=(one,)) for one in range(number)]
+        for thread in self._threads:
+            thread.start()
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Let them; afterwards they have all stopped."""
+        self._go.set()
+        try:
+            yield
+        finally:
+            self._go.clear()
+            for _ in self._threads:
+                self._idle.acquire()
+
+    def end(self) -> None:
+        """Let the threads end."""
+        self._over = True
+        self._go.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self, number: int) -> None:
+        while self._go.wait() and not self._over:
+            while self._go.is_set() and not self._over:
+                self._work(number)
+                self.done += 1
+            self._idle.release()
+
+
+def _reads(place: Path, rounds: int) -> Row:
     """The slowest point reads beside 32 writers against those alone."""
-    with og.init(directory / "reads", schema=SCHEMA) as graph:
+    with og.init(place / "reads", schema=SCHEMA) as graph:
         graph.mutate(insert(0), s="first")
 
-        def reads(number: int) -> float:
-            times = []
-            for _ in range(number):
-                began = time.perf_counter()
-                graph.query(READ).rows()
-                times.append(time.perf_counter() - began)
-            return statistics.quantiles(times, n=100)[98]
+        def reads(number: int) -> list[float]:
+            return [seconds(lambda: graph.query(READ).rows()) for _ in range(number)]
 
-        reads(50)
-        alone = reads(300)
-        stop = threading.Event()
-
-        def write(number: int) -> None:
-            while not stop.is_set():
-                put(graph, number, False)
-
-        writers = [threading.Thread(target=write, args=(number,)) for number in range(32)]
-        for writer in writers:
-            writer.start()
-        beside = reads(300)
-        stop.set()
-        for writer in writers:
-            writer.join()
-    return [Row("p99 of a point read beside 32 writers", beside, alone, beside / alone, "within 3 times of alone")]
+        writers = _Meanwhile(32, lambda number: put(graph, number, False))
+        alone, beside = [], []
+        try:
+            reads(50)
+            for _ in range(rounds):
+                with writers.at_work():
+                    time.sleep(0.2)
+                    beside.append(reads(400))
+                # What writers leave to be done after them, logging and compacting, is no part of reading alone.
+                time.sleep(0.5)
+                reads(50)
+                alone.append(reads(400))
+        finally:
+            writers.end()
+    return _slowest("p99 of a point read beside 32 writers", alone, beside, "within 3 times of alone")
 
 
 def _far() -> list[Row]:
@@ -251,66 +243,48 @@ def _far_row(name: str, store: SlowStore, work: Callable[[], object], bare: Call
     return Row(told, ours, theirs, ours / theirs, "within 1.3 times the bare commits")
 
 
-def _maintenance(directory: Path) -> list[Row]:
+def _upkeep(place: Path, rounds: int) -> Row:
     """The slowest writes while optimize and cleanup run all the time, against the slowest alone."""
-    with override(cleanup_grace=3600.0), og.init(directory / "upkeep", schema=SCHEMA) as graph:
-        threads(1, 48, lambda n: put(graph, n, False))
-        alone = threads(1, 96, lambda n: put(graph, n, False))
-        stop = threading.Event()
-        rounds: list[int] = []
+    with override(cleanup_grace=3600.0), og.init(place / "upkeep", schema=SCHEMA) as graph:
 
-        def keep_up() -> None:
-            while not stop.is_set():
-                graph.optimize("main", engine="local")
-                graph.cleanup(keep_versions=20, confirm=True)
-                rounds.append(1)
+        def keep_up(_: int) -> None:
+            graph.optimize("main", engine="local")
+            graph.cleanup(keep_versions=20, confirm=True)
 
-        upkeep = threading.Thread(target=keep_up)
-        upkeep.start()
-        beside = threads(1, 96, lambda n: put(graph, n, False))
-        stop.set()
-        upkeep.join()
-    told = f"p99 of a write beside optimize and cleanup without end ({len(rounds)} rounds), {beside.errors} errors"
-    return [Row(told, beside.p99, alone.p99, beside.p99 / alone.p99, LITTLE_LONGER), _tails(directory)]
+        def write(writes: int) -> Round:
+            return threads(1, writes, lambda number: put(graph, number, False))
+
+        upkeep = _Meanwhile(1, keep_up)
+        alone, beside = [], []
+        try:
+            write(48)
+            for _ in range(rounds):
+                with upkeep.at_work():
+                    beside.append(write(60))
+                alone.append(write(60))
+        finally:
+            upkeep.end()
+    errors = sum(each.errors for each in beside)
+    told = f"p99 of a write beside optimize and cleanup without end ({upkeep.done} rounds), {errors} errors"
+    return _slowest(told, [each.waits for each in alone], [each.waits for each in beside], LITTLE_LONGER)
 
 
-def _tails(directory: Path) -> Row:
+def _tails(place: Path, rounds: int) -> Row:
     """The slowest writes where the tail is compacted every few writes, against those where it never is."""
-    found: dict[int, Figures] = {}
-    for most in (0, 8):
-        # The number of fragments is what differs: no write of either side has many to look through.
-        with override(auto_compact_fragments=most), og.init(directory / f"tails-{most}", schema=SCHEMA) as graph:
-            threads(1, 16, lambda n: put(graph, n, False))
-            found[most] = threads(1, 96, lambda n: put(graph, n, False))
-    with_tails, without = found[8], found[0]
-    told = f"p99 of a write where every eighth has the tail compacted, {with_tails.errors} errors"
-    return Row(told, with_tails.p99, without.p99, with_tails.p99 / without.p99, LITTLE_LONGER)
-
-
-def _child(uri: str, writes: int, spread: bool, number: int) -> None:
-    waits: list[float] = []
-    errors = 0
-    with og.open(uri) as graph:
-        for step in range(3):
-            # The first write of a process compiles the schema and its query; this is about those after it.
-            graph.mutate(insert(number % TYPES if spread else 0), s=f"warm-{number}-{time.time_ns()}-{step}")
-        print("ready", flush=True)
-        sys.stdin.readline()
-        for step in range(writes):
-            began = time.perf_counter()
-            try:
-                slug = f"process-{number}-{time.time_ns()}-{step}"
-                graph.mutate(insert(number % TYPES if spread else 0), s=slug)
-            except og.errors.OmniGraphError:
-                errors += 1
-            waits.append(time.perf_counter() - began)
-        print(json.dumps([waits, errors]), flush=True)
+    found: dict[int, list[Round]] = {0: [], 8: []}
+    with og.init(place / "no tails", schema=SCHEMA) as without, og.init(place / "tails", schema=SCHEMA) as often:
+        for _ in range(rounds + 1):
+            for most, graph in ((0, without), (8, often)):
+                # The number of fragments is what differs: no write of either side has many to look through.
+                with override(auto_compact_fragments=most):
+                    found[most].append(threads(1, 48, lambda number: put(graph, number, False)))  # noqa: B023
+            without.optimize("main", engine="local")
+    with_tails, never = found[8][1:], found[0][1:]
+    told = f"p99 of a write where every eighth has the tail compacted, {sum(each.errors for each in with_tails)} errors"
+    return _slowest(told, [each.waits for each in never], [each.waits for each in with_tails], LITTLE_LONGER)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2:
-        _child(sys.argv[1], int(sys.argv[2]), bool(int(sys.argv[3])), int(sys.argv[4]))
-    else:
-        from benchmarks.harness import markdown
+    from benchmarks.harness import markdown
 
-        print(markdown(run(64, 1) if "--quick" in sys.argv else run()))
+    print(markdown(run(2) if "--quick" in sys.argv else run()))

@@ -36,7 +36,7 @@ def measure(
     warm_up: int = 10,
     patience: float = 20.0,
 ) -> Row:
-    """Run both in turns and compare their medians.
+    """Run both in turns, and tell the medians of their times and of the ratios.
 
     Slow ones are repeated less often: for `patience` seconds, and three times at least.
     """
@@ -60,8 +60,9 @@ def measure(
     spread = (quartiles[2] - quartiles[0]) / our_median if our_median else 0.0
     if not other_times:
         return Row(name, our_median, None, None, goal, spread)
-    other_median = statistics.median(other_times)
-    return Row(name, our_median, other_median, our_median / other_median, goal, spread)
+    # Of each pair of turns, not of the medians: a machine that is slow for a while is slow for both sides of a pair.
+    ratio = statistics.median(here / there for here, there in zip(our_times, other_times, strict=True))
+    return Row(name, our_median, statistics.median(other_times), ratio, goal, spread)
 
 
 def _warm(action: Callable[[], Any], times: int) -> None:

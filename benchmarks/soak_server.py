@@ -44,6 +44,8 @@ class Account:
     acknowledged: list[str] = field(default_factory=list)
     statuses: dict[int, int] = field(default_factory=dict)
     memory: list[int] = field(default_factory=list)
+    written: list[int] = field(default_factory=list)
+    """Writes that were acknowledged when the memory was looked at."""
     unanswered: int = 0
 
 
@@ -76,6 +78,7 @@ async def watch(end: float, account: Account) -> None:
     """The memory of the server's processes, in MB, every few seconds."""
     while time.monotonic() < end:
         account.memory.append(_memory_below(os.getpid()))
+        account.written.append(len(account.acknowledged))
         await asyncio.sleep(2)
 
 
@@ -121,6 +124,10 @@ def main() -> int:
     print(f"statuses: {account.statuses}, unanswered within {PATIENCE:.0f} s: {account.unanswered}")
     print(f"acknowledged writes: {len(account.acknowledged)}, lost: {len(lost)}")
     steps = [account.memory[len(account.memory) * part // 10] for part in range(10)] if account.memory else []
+    if len(second) > 10:
+        rise = statistics.mean(second[-5:]) - statistics.mean(second[:5])
+        writes = account.written[-3] - account.written[len(account.memory) // 2 + 2]
+        print(f"memory in the second half: {rise:+.1f} MB, {rise * 1024 / max(writes, 1):+.2f} kB for each write")
     print(f"memory in MB, from tenth to tenth of the time: {steps}, at most {max(account.memory, default=0)}")
     return 1 if lost or account.statuses.get(500) or growing else 0
 

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Starts the server from the environment. What is missing or contradicts itself is told before anything starts.
+# Arguments are those of omnigraph-server, which looks at both.
 set -eu
 
 if [ -n "${OMNIGRAPH_CLUSTER:-}" ] && [ -n "${OMNIGRAPH_TARGET_URI:-}" ]; then
@@ -14,7 +15,7 @@ if [ -n "${OMNIGRAPH_CLUSTER:-}" ]; then
             exit 2
         fi
     done
-elif [ -z "${OMNIGRAPH_TARGET_URI:-}" ]; then
+elif [ -z "${OMNIGRAPH_TARGET_URI:-}" ] && [ "$#" -eq 0 ]; then
     echo "error: nothing to serve: set OMNIGRAPH_TARGET_URI to a graph's URI, or OMNIGRAPH_CLUSTER to a cluster" >&2
     exit 2
 fi

@@ -4,8 +4,8 @@
     result = await g.query("query q() { match { $p: Person } return { $p.name } }")
 
 The work is done in threads: Lance, DuckDB and Arrow let go of the interpreter while they work, so the event loop goes
-on. A call that is cancelled stops to wait; what it had begun comes to its end in its thread, and a write is still
-atomic.
+on. A call that is cancelled stops to wait. A query of a graph that is opened here stops with it; what else was begun
+comes to its end in its thread, and a write is still atomic.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager
-from functools import wraps
+from functools import partial, wraps
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from omnigraph.client.remote_graph import RemoteGraph
     from omnigraph.client.wire_values import RemotePage
     from omnigraph.merge.feed import Page
+    from omnigraph.policy.bundle import Bundle
     from omnigraph.policy.decide_access import Policy
 
 P = ParamSpec("P")
@@ -39,17 +40,26 @@ async def init(uri: str | PathLike[str], *, schema: str | PathLike[str], actor: 
 
 
 async def open(  # noqa: A001 - `og.aio.open` is how it reads
-    uri: str | PathLike[str], *, read_only: bool = False, branch: str = "main", actor: str | None = None
+    uri: str | PathLike[str],
+    *,
+    read_only: bool = False,
+    branch: str = "main",
+    actor: str | None = None,
+    combine: bool = False,
+    policy: Policy | Bundle | str | PathLike[str] | None = None,
 ) -> AsyncGraph:
     """Open a graph, as `og.open` does."""
-    return AsyncGraph(await asyncio.to_thread(sync.open, uri, read_only=read_only, branch=branch, actor=actor))
+    options: dict[str, Any] = {"read_only": read_only, "branch": branch, "actor": actor}
+    return AsyncGraph(await asyncio.to_thread(sync.open, uri, combine=combine, policy=policy, **options))
 
 
-async def connect(url: str, *, token: str | None = None, graph: str | None = None) -> AsyncRemoteGraph:
+async def connect(
+    url: str, *, token: str | None = None, graph: str | None = None, branch: str = "main"
+) -> AsyncRemoteGraph:
     """A graph of a server, as `og.connect` gives it."""
     from omnigraph.client.remote_graph import connect as connect_now
 
-    return AsyncRemoteGraph(connect_now(url, token=token, graph=graph))
+    return AsyncRemoteGraph(connect_now(url, token=token, graph=graph, branch=branch))
 
 
 def _awaited(method: Callable[P, R]) -> Callable[P, Awaitable[R]]:
@@ -58,6 +68,23 @@ def _awaited(method: Callable[P, R]) -> Callable[P, Awaitable[R]]:
     @wraps(method)
     async def call(*args: P.args, **kwargs: P.kwargs) -> R:
         return await asyncio.to_thread(method, *args, **kwargs)
+
+    return call
+
+
+def _awaited_while_wanted(method: Callable[P, R]) -> Callable[P, Awaitable[R]]:
+    """The same query, run in a thread, which gets free when nobody waits for the answer any more."""
+    from omnigraph.read.state.control import CancelToken
+
+    @wraps(method)
+    async def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        token = CancelToken()
+        own = {} if kwargs.get("cancel") is not None else {"cancel": token}
+        try:
+            return await asyncio.to_thread(partial(method, *args, **kwargs), **own)
+        except asyncio.CancelledError:
+            token.cancel()
+            raise
 
     return call
 
@@ -86,7 +113,7 @@ class AsyncGraph(_ClosedAtTheEnd):
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.uri = graph.uri
-        self.query = _awaited(graph.query)
+        self.query = _awaited_while_wanted(graph.query)
         self.explain = _awaited(graph.explain)
         self.snapshot = _awaited(graph.snapshot)
         self.entity = _awaited(graph.entity)
@@ -187,6 +214,7 @@ class AsyncRemoteGraph(_ClosedAtTheEnd):
         self.graph = graph
         self.uri = graph.uri
         self.query = _awaited(graph.query)
+        self.explain = _awaited(graph.explain)
         self.invoke = _awaited(graph.invoke)
         self.stored_queries = _awaited(graph.stored_queries)
         self.snapshot = _awaited(graph.snapshot)

@@ -41,6 +41,12 @@ def test_one_block_per_commit_with_its_parents_actor_and_changes(graph: og.Graph
     assert merged.merged_parent_commit_id == graph.head("side").graph_commit_id
 
 
+def test_since_a_time_before_there_was_anything(graph: og.Graph) -> None:
+    everything = [block.commit for block in graph.changes(since="beginning").blocks]
+    assert [block.commit for block in graph.changes(since="1970-01-01T00:00:00Z").blocks] == everything
+    assert graph.changes(since="2999-01-01T00:00:00Z").blocks == ()
+
+
 def test_since_a_commit_the_beginning_and_now(graph: og.Graph) -> None:
     put(graph, "main", person("a"))
     first = graph.head().graph_commit_id

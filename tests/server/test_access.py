@@ -144,6 +144,7 @@ def test_one_matrix_for_the_server_too(tmp_path: Path) -> None:
     read, change = {"query": world.READ}, {"query": world.NO_CHANGE}
     operations = [
         ("POST", "/query", lambda b: {**read, "branch": b}, ("read", "branch")),
+        ("POST", "/explain", lambda b: {**read, "branch": b}, ("read", "branch")),
         ("GET", "/snapshot?branch={b}", None, ("read", "branch")),
         ("GET", "/commits?branch={b}", None, ("read", "branch")),
         ("GET", "/changes?branch={b}", None, ("read", "branch")),

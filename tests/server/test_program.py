@@ -17,7 +17,7 @@ import pytest
 import omnigraph as og
 from omnigraph.server.launch import listen, main, read_arguments
 from tests.server.graphs import ALL_PEOPLE, POLICY, SECRET, TOKENS, make
-from tests.server.running import Process, process, until
+from tests.server.running import Process, process, start, until
 
 INSERT = "query m($s: String) { insert Person { slug: $s } }"
 
@@ -47,6 +47,14 @@ def test_what_the_program_refuses(
     assert "leave out one" in capsys.readouterr().err
     told = read_arguments([], {"OMNIGRAPH_TARGET_URI": "x", "OMNIGRAPH_BIND": "0.0.0.0:1", "OMNIGRAPH_POLICY": "p"})
     assert (told.graphs[0].uri, told.graphs[0].policy, told.host, told.port) == ("x", "p", "0.0.0.0", 1)
+
+
+def test_the_log_is_json_before_anything_is_served(tmp_path: Path) -> None:
+    started = start(make(tmp_path), "--unauthenticated", "--queries", tmp_path / "nowhere.gq")
+    _, told = started.communicate(timeout=90)
+    *lines, last = told.splitlines()
+    assert (started.returncode, last.startswith("error: graph `default`")) == (1, True), told
+    assert [json.loads(line)["level"] for line in lines] == ["error"]
 
 
 def test_connections_send_at_once_and_a_taken_address_is_told(
@@ -174,6 +182,41 @@ def test_a_worker_that_dies_does_not_disturb_the_others(tmp_path: Path) -> None:
         until(lambda: len(_workers(running.process.pid)) == 2)
         assert "omnigraph_requests_total" in httpx.get(f"{running.url}/metrics", timeout=60).text
         assert _loaded_while_it_stops(running) == 200
+
+
+def test_workers_have_even_shares_of_the_connections(tmp_path: Path) -> None:
+    with process(make(tmp_path), "--unauthenticated", "--workers", 2, folder=tmp_path) as running:
+        until(lambda: len(_workers(running.process.pid)) >= 2)
+        workers = _workers(running.process.pid)
+        until(lambda: all(_listens(each, running.url) for each in workers))
+        place = httpx.URL(running.url)
+        before = [_open_sockets(each) for each in workers]
+        opened = [socket.create_connection((place.host, place.port or 80), timeout=10) for _ in range(12)]
+        until(lambda: sum(map(_open_sockets, workers)) == sum(before) + 12)
+        shares = [_open_sockets(each) - had for each, had in zip(workers, before, strict=True)]
+        assert min(shares) >= 4, shares
+        for each in opened:
+            each.close()
+        until(lambda: [_open_sockets(each) for each in workers] == before)
+        with httpx.Client(base_url=running.url, timeout=60) as http:
+            assert http.get("/healthz").status_code == 200
+
+
+def _listens(worker: int, url: str) -> bool:
+    """Whether a worker waits for connections: it has an epoll with the socket of the server in it."""
+    number = next(
+        (line.split()[9] for line in Path("/proc/net/tcp").read_text().splitlines() if _is_listener(line, url)), None
+    )
+    for file in Path(f"/proc/{worker}/fd").iterdir():
+        if os.readlink(file) == f"socket:[{number}]":
+            watched = Path(f"/proc/{worker}/fdinfo")
+            return any(f"tfd: {int(file.name):8d}" in each.read_text() for each in watched.iterdir())
+    return False
+
+
+def _is_listener(line: str, url: str) -> bool:
+    fields = line.split()
+    return fields[3] == "0A" and fields[1].endswith(f":{httpx.URL(url).port:04X}")
 
 
 def _loaded_while_it_stops(running: Process) -> int:

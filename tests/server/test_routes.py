@@ -240,7 +240,8 @@ def test_stored_queries(http: httpx.Client) -> None:
     assert post(http, "/queries/hire", {"params": {"slug": "zoe"}})["affected_nodes"] == 1
     assert post(http, "/queries/secret", {})["row_count"] == 1
     assert http.post("/queries/secret").status_code == 200
-    assert "no stored query" in post(http, "/queries/nothing", {"query": ALL_PEOPLE}, 404)["error"]
+    assert "no stored query" in post(http, "/queries/nothing", {"params": {}}, 404)["error"]
+    assert "there is no `query` here" in post(http, "/queries/people", {"query": ALL_PEOPLE}, 400)["error"]
     post(http, "/queries/people", {"params": {"least": "many"}}, 400)
     post(http, "/queries/hire", {"params": {"slug": "x"}, "snapshot": "main"}, 400)
 

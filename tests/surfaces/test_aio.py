@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,3 +78,25 @@ def test_lines_of_an_export_come_piece_by_piece(tmp_path: Path) -> None:
             return b"".join([piece async for piece in graph.export_lines(types=["P"])])
 
     assert [json.loads(line)["data"] for line in asyncio.run(session()).splitlines()] == [{"k": "a"}, {"k": "b"}]
+
+
+def test_a_query_that_nobody_waits_for_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a few queries that were given up would keep all threads, and every later call would wait for them."""
+    real = og.Graph.query
+
+    def query(self: og.Graph, source: str, *args: Any, cancel: Any = None, **options: Any) -> Any:
+        while "endless" in source:
+            cancel.check()
+            time.sleep(0.01)
+        return real(self, source, *args, cancel=cancel, **options)
+
+    monkeypatch.setattr(og.Graph, "query", query)
+
+    async def run() -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        async with await og.aio.init(tmp_path / "g", schema="node P { k: String @key }") as graph:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(graph.query(ALL.replace("q()", "endless()")), 0.5)
+            assert len(await asyncio.wait_for(graph.query(ALL), 60)) == 0
+
+    asyncio.run(run())

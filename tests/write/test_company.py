@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph.config import override
 from omnigraph.errors import TableMoved
-from omnigraph.ledger.commit import attempts, passed_on, queue
+from omnigraph.ledger.commit import attempts, queue
 from omnigraph.ledger.manifest import publish
 from omnigraph.ledger.manifest.manifest import Manifest
 from omnigraph.ledger.store import GraphStore, create_store, open_store
@@ -130,20 +130,3 @@ def test_commits_wait_longer_for_the_log_while_others_publish(tmp_path: Path) ->
             mutate(store, PERSON, params={"s": "beside"})
             assert store.unlogged._with_others
         store.unlogged.flush()
-
-
-@pytest.mark.parametrize("contended", [False, True])
-def test_the_lease_stays_for_one_more_write_only_where_others_move_the_same_tables(
-    pair: tuple[GraphStore, GraphStore], monkeypatch: pytest.MonkeyPatch, contended: bool
-) -> None:
-    one, _ = pair
-    monkeypatch.setattr(queue, "QUICKLY_SECONDS", 60.0)
-    monkeypatch.setattr(passed_on, "STAYING_SECONDS", 60.0)
-    one.queue.note_company("main")
-    if contended:
-        one.queue.note_lost("main")
-    mutate(one, PERSON, params={"s": "a"})
-    assert one.windows.is_left(one.branch("main")) is contended
-    if contended:
-        mutate(one, PERSON, params={"s": "b"})
-        assert not one.windows.is_left(one.branch("main")), "two writes in a turn, and no more"

@@ -7,7 +7,7 @@ registered, so no command lists them and none can differ.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -156,9 +156,11 @@ def graph_command(
             for option, (annotation, default) in shared.items()
         ]
 
-        def command(**given: Any) -> None:
+        parameters.append(inspect.Parameter("context", kind, annotation=typer.Context))
+
+        def command(context: typer.Context, **given: Any) -> None:
             chosen = {option: given.pop(option) for option in shared}
-            function(_call(chosen), **given)
+            function(_call(chosen, _flags(context, shared)), **given)
 
         command.__name__, command.__doc__ = function.__name__, function.__doc__
         command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -169,22 +171,49 @@ def graph_command(
     return declare
 
 
-def _call(chosen: dict[str, Any]) -> Call:
-    named = chosen["uri"] or (chosen["store"] if chosen["server"] is None else None)
+def _flags(context: typer.Context, options: Iterable[str]) -> set[str]:
+    """The options that stand on the line of the command; the others come from the environment, or are not given."""
+    sources = {option: context.get_parameter_source(option) for option in options}
+    return {option for option, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+
+
+def _call(chosen: dict[str, Any], flags: set[str]) -> Call:
     config = read_user_config()
-    target = config.target(named, chosen["server"], chosen["graph"], chosen["profile"])
+    named, server = _named(chosen, flags)
+    target = config.target(named, server, chosen["graph"], chosen["profile"])
     if isinstance(target, str):
         named = target
     shape = config.shape(chosen["profile"])
+    remote = isinstance(target, RemoteTarget)
+    if remote and chosen["policy"] is not None and "policy" in flags:
+        raise BadRequest("--policy is for a store that is opened here: a server has a policy of its own")
+    given = chosen["actor"] if "actor" in flags else None
     return Call(
         named=named,
         branch=chosen.get("branch", "main"),
-        actor=chosen["actor"]
-        if isinstance(target, RemoteTarget)
-        else config.acting(chosen["actor"], chosen["profile"]),
+        actor=given if remote else config.acting(chosen["actor"], chosen["profile"]),
         server=target if isinstance(target, RemoteTarget) else None,
         policy=chosen["policy"],
         yes=chosen.get("yes", False),
         out=Output(json=chosen["json"] or shape == "json", quiet=chosen.get("quiet", False)),
         shape="json" if chosen["json"] else shape,
     )
+
+
+def _named(chosen: dict[str, Any], flags: set[str]) -> tuple[str | None, str | None]:
+    """The store and the server that a command names: by what stands on its line, and only without that by the
+    environment, which may name one of them for all commands.
+    """
+    uri, store, server = chosen["uri"], chosen["store"], chosen["server"]
+    flag = store if "store" in flags else None
+    if uri and flag and uri != flag:
+        raise BadRequest(f"{uri} is a graph and --store names another, {flag}: name one of the two")
+    if uri or flag:
+        return uri or flag, server if "server" in flags else None
+    if server is not None and "server" in flags:
+        return None, server
+    if store is not None and server is not None:
+        raise BadRequest(
+            f"OMNIGRAPH_STORE names {store} and OMNIGRAPH_SERVER {server}: say which by --store or --server"
+        )
+    return store, server

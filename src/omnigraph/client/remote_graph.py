@@ -13,6 +13,7 @@ from omnigraph.client.remote_writes import RemoteWrites
 from omnigraph.client.transport import Transport
 from omnigraph.errors import BadRequest
 from omnigraph.graph import Graph
+from omnigraph.graph_groups import Group, SchemaGroup
 
 if TYPE_CHECKING:
     from omnigraph.ledger.values import BranchRef
@@ -27,6 +28,13 @@ class NotThroughAServer(BadRequest, AttributeError):
     """What a server does not offer."""
 
 
+def _not_through_a_server(name: str) -> NotThroughAServer:
+    return NotThroughAServer(
+        f"{name} works on a graph that is opened where it lies, not through a server: use og.open, or the command with "
+        "the graph's URI"
+    )
+
+
 class RemoteGraph(RemoteReads, RemoteWrites, RemoteVersions, RemoteUndoing, RemoteUpkeep):
     """A graph behind a server, bound to a branch. Safe to share between threads; close it, or use it in a `with`.
 
@@ -37,6 +45,20 @@ class RemoteGraph(RemoteReads, RemoteWrites, RemoteVersions, RemoteUndoing, Remo
     def branches(self) -> RemoteBranches:
         """Everything about branches."""
         return RemoteBranches(self)
+
+    @property
+    def schema(self) -> SchemaGroup:
+        """Everything about the schema."""
+        return SchemaGroup(self)  # type: ignore[arg-type]  # it has the methods that the group names
+
+    @property
+    def maintenance(self) -> RemoteMaintenance:
+        """What operators do, as far as it goes through a server."""
+        return RemoteMaintenance(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The token goes along: without it the graph could not be opened again where it arrives.
+        return RemoteGraph, (self._transport, self._branch)
 
     def __repr__(self) -> str:
         return f"<RemoteGraph {self.uri}, branch {self._branch}>"
@@ -55,14 +77,27 @@ class RemoteGraph(RemoteReads, RemoteWrites, RemoteVersions, RemoteUndoing, Remo
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and hasattr(Graph, name):
-            raise NotThroughAServer(
-                f"{name} works on a graph that is opened where it lies, not through a server: use og.open, or the "
-                "command with the graph's URI"
-            )
+            raise _not_through_a_server(name)
         raise AttributeError(f"a RemoteGraph has no attribute {name!r}")
 
 
-class RemoteBranches:
+class RemoteMaintenance(Group):
+    """`g.maintenance`."""
+
+    def __init__(self, graph: RemoteGraph) -> None:
+        self.optimize = graph.optimize
+        self.ensure_indices = graph.ensure_indices
+        self.cleanup = graph.cleanup
+        self.verify = graph.verify
+        self.recoveries = graph.recoveries
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("repair", "relocate"):
+            raise _not_through_a_server(name)
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+
+class RemoteBranches(Group):
     """`g.branches`."""
 
     def __init__(self, graph: RemoteGraph) -> None:

@@ -22,3 +22,7 @@ class RemoteHeld:
     def branch_name(self) -> str:
         """The branch this handle is bound to."""
         return self._branch
+
+    def _place(self, branch: str | None) -> str:
+        """The branch that a call is about: the handle's own when it names none."""
+        return self._branch if branch is None else branch

@@ -10,16 +10,17 @@ from urllib.parse import quote
 
 from omnigraph.choices import Engine, Target
 from omnigraph.client.remote_held import RemoteHeld
-from omnigraph.client.transport import ARROW
-from omnigraph.client.wire_arguments import state_name
-from omnigraph.errors import BadRequest
-from omnigraph.sources import gathered, named_in_errors, query_source
+from omnigraph.client.transport import ARROW, BYTES, JSON, LINES
+from omnigraph.client.wire_arguments import parameters, state_name
+from omnigraph.errors import BadRequest, Unavailable
+from omnigraph.sources import named_in_errors, query_source
 
 if TYPE_CHECKING:
     from io import BufferedReader
 
     from omnigraph.ledger.values import Snapshot
     from omnigraph.read.export import ExportSummary
+    from omnigraph.read.result.explain import Explanation
     from omnigraph.read.result.result import Result
     from omnigraph.write.results import MutationResult
 
@@ -42,17 +43,45 @@ class RemoteReads(RemoteHeld):
         """Run a read query. Parameters are given by `params`, or as keywords. The server chooses the engine."""
         given = query_source(source)
         own = {"name": name, "branch": branch, "at": at, "timeout": timeout}
-        values = gathered("query", given.text, params, more, own)
+        values = parameters("query", given.text, params, more, own)
         body = {
             "query": given.text,
             "name": name,
             "params": values,
-            "branch": branch or self._branch,
+            "branch": self._place(branch),
             "snapshot": state_name(at),
         }
         with named_in_errors(given.filename):
             found: Result = self._rows("/query", body, timeout)
             return found
+
+    def explain(
+        self,
+        source: str | PathLike[str],
+        name: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        *,
+        branch: str | None = None,
+        at: Target = None,
+        analyze: bool = False,
+        timeout: float | None = None,
+        **more: Any,
+    ) -> Explanation:
+        """How a read would run there; with `analyze` it is run, and the plan shows real row counts and times."""
+        from omnigraph.client.wire_values import explanation
+
+        given = query_source(source)
+        own = {"name": name, "branch": branch, "at": at, "analyze": analyze or None, "timeout": timeout}
+        body = {
+            "query": given.text,
+            "name": name,
+            "params": parameters("explain", given.text, params, more, own),
+            "branch": self._place(branch),
+            "snapshot": state_name(at),
+            "analyze": analyze,
+        }
+        with named_in_errors(given.filename):
+            return explanation(self._transport.post("/explain", body, _deadline(timeout)))
 
     def invoke(
         self,
@@ -67,7 +96,8 @@ class RemoteReads(RemoteHeld):
         """Call a stored query by its name."""
         from omnigraph.client.wire_values import mutation_result
 
-        body = {"params": {**(params or {}), **more}, "branch": branch or self._branch, "snapshot": state_name(at)}
+        values = parameters("invoke", "", params, more, {})
+        body = {"params": values, "branch": self._place(branch), "snapshot": state_name(at)}
         found = self._rows(f"/queries/{quote(name, safe='')}", body, timeout, or_json=True)
         return mutation_result(found) if isinstance(found, dict) else found
 
@@ -80,13 +110,13 @@ class RemoteReads(RemoteHeld):
         """The tables and versions that a branch, commit, tag or manifest version publishes."""
         from omnigraph.client.wire_values import commit, snapshot
 
-        found = self._transport.get("/snapshot", branch=branch or self._branch, snapshot=state_name(at))
+        found = self._transport.get("/snapshot", branch=self._place(branch), snapshot=state_name(at))
         head = self._transport.get(f"/commits/{quote(found['graph_commit_id'], safe='')}")
         return snapshot(found, commit(head))
 
     def entity(self, type: str, id: Any, at: Target = None, *, branch: str | None = None) -> dict[str, Any] | None:
         """One node or edge by its id, or None. Values are those of JSON."""
-        asked = {"type": type, "id": str(id), "branch": branch or self._branch, "snapshot": state_name(at)}
+        asked = {"type": type, "id": str(id), "branch": self._place(branch), "snapshot": state_name(at)}
         found: dict[str, Any] | None = self._transport.get("/entity", **asked)["entity"]
         return found
 
@@ -106,10 +136,10 @@ class RemoteReads(RemoteHeld):
             raise BadRequest(f"bytes {start} to {end} are no range: both count from 0, the end is not included")
         if end == start:
             return b""
-        asked = {"type": type, "id": str(id), "property": property, "branch": branch or self._branch}
+        asked = {"type": type, "id": str(id), "property": property, "branch": self._place(branch)}
         headers = {"Range": f"bytes={start}-{'' if end is None else end - 1}"} if start or end is not None else {}
         place = {**asked, "snapshot": state_name(at)}
-        with self._transport.stream("GET", "/blob", params=place, headers=headers, beyond=True) as response:
+        with self._transport.stream("GET", "/blob", BYTES, params=place, headers=headers, beyond=True) as response:
             return response.read() if response.status_code != 416 else b""
 
     def open_blob(
@@ -119,7 +149,7 @@ class RemoteReads(RemoteHeld):
         from omnigraph.client.remote_blob import RemoteBlob
         from omnigraph.read.entity_blobs import opened
 
-        place = {"branch": branch or self._branch, "snapshot": state_name(at)}
+        place = {"branch": self._place(branch), "snapshot": state_name(at)}
         commit = self._transport.get("/snapshot", **place)["graph_commit_id"]
         asked = {"type": type, "id": str(id), "property": property, "snapshot": commit}
         return opened(RemoteBlob.found(self._transport, asked))
@@ -169,29 +199,35 @@ class RemoteReads(RemoteHeld):
     ) -> Iterator[bytes]:
         """What `export` writes, line by line, as it comes."""
         body = {
-            "branch": branch or self._branch,
+            "branch": self._place(branch),
             "snapshot": state_name(at),
             "type_names": list(types) if types else None,
         }
-        with self._transport.stream("POST", "/export", body=body) as response:
+        with self._transport.stream("POST", "/export", LINES, body=body) as response:
             held = b""
             for piece in response.iter_bytes():
                 *lines, held = (held + piece).split(b"\n")
                 yield from (line + b"\n" for line in lines)
+            if held:
+                raise Unavailable("the export broke off in the middle of a line; what came before it is not all of it")
 
     def _rows(self, path: str, body: Mapping[str, Any], timeout: float | None, or_json: bool = False) -> Any:
         import pyarrow as pa
 
         from omnigraph.client.wire_values import result
 
-        headers = {"Accept": ARROW}
-        if timeout is not None:
-            headers["Omnigraph-Timeout"] = str(timeout)
-        with self._transport.stream("POST", path, body=body, headers=headers) as response:
+        headers = {"Accept": ARROW, **_deadline(timeout)}
+        kinds = (ARROW, JSON) if or_json else (ARROW,)
+        with self._transport.stream("POST", path, *kinds, body=body, headers=headers) as response:
             content = response.read()
-            if or_json and response.headers["content-type"].startswith("application/json"):
+            if response.headers["content-type"].startswith(JSON):
                 return json.loads(content)
         found, head = result(pa.ipc.open_stream(content))
         found.query_name = head["query_name"]
         found.told = dict(head)
         return found
+
+
+def _deadline(timeout: float | None) -> dict[str, str]:
+    """The header of a read that has so many seconds."""
+    return {} if timeout is None else {"Omnigraph-Timeout": str(timeout)}

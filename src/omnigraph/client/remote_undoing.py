@@ -30,7 +30,7 @@ class RemoteUndoing(RemoteHeld):
         """Take back what a commit, or each of a range `a..b`, changed on a branch: one new commit."""
         body = {
             "commit": commit,
-            "branch": branch or self._branch,
+            "branch": self._place(branch),
             "strategy": strategy,
             "resolutions": answers(resolutions),
             "dry_run": dry_run,
@@ -42,7 +42,7 @@ class RemoteUndoing(RemoteHeld):
         self, to: Target, *, branch: str | None = None, dry_run: bool = False, engine: Engine = "auto"
     ) -> UndoResult:
         """Make the state of a commit, a tag or a time the state of a branch again: one new commit."""
-        return self._undone("/restore", {"to": state_name(to), "branch": branch or self._branch, "dry_run": dry_run})
+        return self._undone("/restore", {"to": state_name(to), "branch": self._place(branch), "dry_run": dry_run})
 
     def cherry_pick(
         self,
@@ -58,7 +58,7 @@ class RemoteUndoing(RemoteHeld):
         """Bring what a commit, or each of a range `a..b`, changed to a branch: one new commit."""
         body = {
             "commit": commit,
-            "into": into or self._branch,
+            "into": self._place(into),
             "strategy": strategy,
             "resolutions": answers(resolutions),
             "dry_run": dry_run,

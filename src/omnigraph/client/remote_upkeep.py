@@ -57,7 +57,7 @@ class RemoteUpkeep(RemoteHeld):
         """Build the declared indexes that are missing and extend those that lag, in one commit."""
         from omnigraph.client.wire_upkeep import maintenance_result
 
-        return maintenance_result(self._transport.post("/ensure-indices", {"branch": branch or self._branch}))
+        return maintenance_result(self._transport.post("/ensure-indices", {"branch": self._place(branch)}))
 
     def optimize(
         self,
@@ -70,7 +70,7 @@ class RemoteUpkeep(RemoteHeld):
         """Compact small fragments and bring indexes up to date, all tables in one commit. Changes no data."""
         from omnigraph.client.wire_upkeep import maintenance_result
 
-        body = {"branch": branch or self._branch, "tables": list(tables) if tables else None}
+        body = {"branch": self._place(branch), "tables": list(tables) if tables else None}
         return maintenance_result(self._transport.post("/optimize", body))
 
     def cleanup(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from omnigraph.choices import Engine, Granularity, Strategy, Target, Time
+from omnigraph.client.remote_feed import followed
 from omnigraph.client.remote_held import RemoteHeld
 from omnigraph.client.wire_arguments import answers, filters, moment_text, state_name
 
@@ -24,7 +24,7 @@ class RemoteVersions(RemoteHeld):
 
     def head(self, branch: str | None = None) -> GraphCommit:
         """The newest commit of a branch."""
-        return self.commit(self._transport.get("/snapshot", branch=branch or self._branch)["graph_commit_id"])
+        return self.commit(self._transport.get("/snapshot", branch=self._place(branch))["graph_commit_id"])
 
     def commit(self, id: str) -> GraphCommit:
         """One commit by its id."""
@@ -45,7 +45,7 @@ class RemoteVersions(RemoteHeld):
         from omnigraph.client.wire_values import commit
         from omnigraph.ledger.values import History
 
-        asked = {"branch": branch or self._branch, "actor": by, "limit": limit}
+        asked = {"branch": self._place(branch), "actor": by, "limit": limit}
         found = self._transport.get("/commits", **asked, since=moment_text(since), until=moment_text(until))
         return History(commit(one) for one in found["commits"])
 
@@ -65,9 +65,9 @@ class RemoteVersions(RemoteHeld):
 
         return branch(self._transport.post("/branches", {"name": name, "from": state_name(from_) or self._branch}))
 
-    def branch_delete(self, name: str) -> None:
-        """Delete a branch. Its name is free at once."""
-        self._transport.delete(f"/branches/{quote(name, safe='/')}")
+    def branch_delete(self, name: str, *, force: bool = False) -> None:
+        """Delete a branch. Its name is free at once. One that other branches were made from needs `force`."""
+        self._transport.delete(f"/branches/{quote(name, safe='/')}", force=True if force else None)
 
     @contextmanager
     def branch(self, name: str, from_: Target = None, *, merge: bool = False) -> Iterator[Self]:
@@ -137,7 +137,7 @@ class RemoteVersions(RemoteHeld):
         """The change feed of a branch: one block per commit, and a cursor to go on from."""
         from omnigraph.client.wire_values import page
 
-        asked = {"branch": branch or self._branch, "since": since, "limit": limit, **filters(kinds, types, ops)}
+        asked = {"branch": self._place(branch), "since": since, "limit": limit, **filters(kinds, types, ops)}
         return page(self._transport.get("/changes", **asked))
 
     def follow(
@@ -148,27 +148,25 @@ class RemoteVersions(RemoteHeld):
         kinds: Collection[str] | None = None,
         types: Collection[str] | None = None,
         ops: Collection[str] | None = None,
+        limit: int = 100,
+        every: float = 0.5,
+        timeout: float | None = None,
     ) -> Iterator[RemotePage]:
-        """The change feed as it goes on: a page for each commit as it is published. Keep the cursor of the last one."""
-        from omnigraph.client.wire_errors import error_from
-        from omnigraph.client.wire_values import RemotePage, block
+        """The change feed as it goes on: a page for each commit as it is published. Keep the cursor of the last one.
 
-        asked = {"branch": branch or self._branch, "since": since, **filters(kinds, types, ops)}
-        headers = {"Accept": "text/event-stream"}
-        with self._transport.stream("GET", "/changes", params=asked, headers=headers, timeout=60) as response:
-            kind = ""
-            for line in response.iter_lines():
-                if line.startswith("event: "):
-                    kind = line[7:]
-                elif line.startswith("data: "):
-                    content = json.loads(line[6:])
-                    if kind == "error":
-                        raise error_from(content, 500)
-                    found = block(content)
-                    yield RemotePage((found,), found.cursor)
+        With `timeout` it ends when nothing has happened for so long. `limit` and `every` are those of a graph that is
+        opened here: the server tells each commit by itself, and looks twice a second.
+        """
+        from omnigraph.merge.follow import checked_pause
+
+        checked_pause(every, timeout)
+        if since == "now":  # this moment, not that of the first page
+            since = self.changes(branch, since, kinds=kinds, types=types, ops=ops).cursor
+        asked = {"branch": self._place(branch), "since": since, **filters(kinds, types, ops)}
+        return followed(self._transport, asked, timeout)
 
     def sync_branch(self, name: str | None = None) -> GraphCommit:
         """Bind this handle to a branch (by default its own), and return its newest commit."""
         head = self.head(name)
-        self._branch = name or self._branch
+        self._branch = self._place(name)
         return head

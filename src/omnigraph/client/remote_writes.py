@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.choices import EmbedMode, Engine, Mode, Target
 from omnigraph.client.remote_held import RemoteHeld
 from omnigraph.client.sent_records import sent
-from omnigraph.client.wire_arguments import condition, state_name
+from omnigraph.client.wire_arguments import condition, parameters, state_name
 from omnigraph.errors import BadRequest
-from omnigraph.sources import gathered, named_in_errors, query_source, schema_source
+from omnigraph.sources import named_in_errors, query_source, schema_source
 
 if TYPE_CHECKING:
     from omnigraph.schema.catalog import Catalog
@@ -39,8 +39,8 @@ class RemoteWrites(RemoteHeld):
 
         given = query_source(source)
         own = {"name": name, "branch": branch, "if_commit": if_commit}
-        values = gathered("mutate", given.text, params, more, own)
-        body = {"query": given.text, "name": name, "params": values, "branch": branch or self._branch}
+        values = parameters("mutate", given.text, params, more, own)
+        body = {"query": given.text, "name": name, "params": values, "branch": self._place(branch)}
         with named_in_errors(given.filename):
             return mutation_result(self._transport.post("/mutate", body, condition(if_commit)))
 
@@ -70,7 +70,7 @@ class RemoteWrites(RemoteHeld):
         if from_ is not None and branch is None:
             raise BadRequest(f"from_={from_!r} makes a branch for the load: name it with branch=…")
         lines = sent(data, type=type, columns=columns)
-        params = {"mode": mode, "branch": branch or self._branch, "from": from_, "type": type, "src": src, "dst": dst}
+        params = {"mode": mode, "branch": self._place(branch), "from": from_, "type": type, "src": src, "dst": dst}
         if batch is not None:
             params |= {"stream": batch[0], "batch": str(batch[1])}
         return load_result(self._transport.send("/load/ndjson", lines, params, condition(if_commit)))
@@ -93,14 +93,15 @@ class RemoteWrites(RemoteHeld):
             "types": list(types) if types else None,
             "property": property,
             "mode": mode,
-            "branch": branch or self._branch,
+            "branch": self._place(branch),
             "dry_run": dry_run,
         }
         return embed_result(self._transport.post("/embed", body))
 
     def schema_source(self, at: Target = None) -> str:
         """The schema text of a snapshot, as it was accepted."""
-        return str(self._transport.get("/schema", branch=self._branch, snapshot=state_name(at))["schema_source"])
+        place = {"snapshot": state_name(at)} if at is not None else {"branch": self._branch}
+        return str(self._transport.get("/schema", **place)["schema_source"])
 
     def catalog(self, at: Target = None) -> Catalog:
         """The schema of a snapshot, compiled here."""
@@ -115,7 +116,7 @@ class RemoteWrites(RemoteHeld):
         from omnigraph.schema.migration.migrate import plan_from_json
 
         desired = schema_source(source)
-        body = _schema_body(desired.text, branch or self._branch, allow_data_loss)
+        body = _schema_body(desired.text, self._place(branch), allow_data_loss)
         with named_in_errors(desired.filename):
             return plan_from_json(self._transport.post("/schema/plan", body))
 
@@ -126,7 +127,7 @@ class RemoteWrites(RemoteHeld):
         from omnigraph.client.wire_values import schema_applied
 
         desired = schema_source(source)
-        body = _schema_body(desired.text, branch or self._branch, allow_data_loss)
+        body = _schema_body(desired.text, self._place(branch), allow_data_loss)
         with named_in_errors(desired.filename):
             return schema_applied(self._transport.post("/schema/apply", body))
 

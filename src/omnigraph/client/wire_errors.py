@@ -29,10 +29,33 @@ def _classes() -> dict[str, type[OmniGraphError]]:
     return {**found, **_CHOSEN}
 
 
+_OF_OTHERS: dict[int, type[OmniGraphError]] = {
+    401: errors.Unauthorized,
+    403: errors.PolicyDenied,
+    404: errors.NotFound,
+    405: errors.MethodNotAllowed,
+    413: errors.ResourceLimit,
+    429: errors.TooManyRequests,
+}
+"""What it means when somebody on the way, such as a proxy, refuses with a status and no more."""
+
+
+def foreign_answer(status: int, kind: str) -> OmniGraphError:
+    """What is told of an answer that no server of graphs gives."""
+    told = (
+        f"what is at this address answered with status {status}, {kind or 'no content type'}, and not as a server of "
+        "graphs does; check the address"
+    )
+    return errors.Unavailable(told, status=status)
+
+
 def error_from(body: Mapping[str, Any], status: int) -> OmniGraphError:
     """The error of a response."""
+    if "kind" not in body:
+        told = f"this was refused with status {status}, by something before a server of graphs; check the address"
+        return _OF_OTHERS.get(status, errors.BadRequest if status < 500 else errors.Unavailable)(told, status=status)
     message = str(body.get("error") or f"the server answered with status {status}")
-    kind = _classes().get(str(body.get("kind")), errors.InternalError)
+    kind = _classes().get(str(body["kind"]), errors.InternalError)
     details = {key: value for key, value in body.items() if key not in ("error", "code", "kind")}
     if kind is not errors.MergeConflicts and not details.get("merge_conflicts"):
         details.pop("merge_conflicts", None)

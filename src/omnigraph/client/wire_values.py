@@ -26,7 +26,9 @@ from omnigraph.merge.merge import MergeResult, Outcome
 from omnigraph.merge.undo.taken_back import TakenBack
 from omnigraph.merge.undo.undo_result import UndoOutcome, UndoResult
 from omnigraph.query.ir import ResultColumn
+from omnigraph.read.result.explain import Explanation, Line
 from omnigraph.read.result.result import Result
+from omnigraph.read.state.profile import Profile
 from omnigraph.schema.migration.migrate import plan_from_json
 from omnigraph.schema.types import EntityType, EnumType, ListType, Scalar, ScalarType, ValueType, VectorType
 from omnigraph.write.embedding.embed_results import EmbeddedProperty, EmbedResult
@@ -59,6 +61,32 @@ def branch(found: Json) -> BranchRef:
         created_by=found["created_by"],
         created_at=found["created_at"] or 0,
     )
+
+
+def explanation(found: Json) -> Explanation:
+    """The plan of a query, with the figures of a run when it was run."""
+    lines = tuple(
+        Line(
+            step["step"],
+            step["what"],
+            step["depth"],
+            step["estimated_rows"],
+            step["choice"],
+            step["rows"],
+            step["seconds"],
+        )
+        for step in found["steps"]
+    )
+    run = found["run"]
+    profile = None
+    if run is not None:
+        profile = Profile(
+            planning_seconds=run["planning_seconds"],
+            total_seconds=run["seconds"],
+            result_rows=run["rows"],
+            peak_bytes=run["peak_bytes"],
+        )
+    return Explanation(found["query"], lines, profile)
 
 
 def snapshot(found: Json, head: GraphCommit) -> Snapshot:

@@ -42,7 +42,7 @@ def _state_among(graph: Reads, states: dict[str, Snapshot], asked: ReadAsk) -> S
     """The state of a read. That of a branch was looked up after all of them had come, so it is new enough."""
     if asked.at is not None:
         return graph._state("query", asked.at, asked.branch, asked.actor)
-    place = asked.branch or graph._branch
+    place = graph._place(asked.branch)
     graph._allow(Action.READ, asked.actor, branch=place)
     if place not in states:
         states[place] = graph._store.snapshot(branch=place, operation="query")

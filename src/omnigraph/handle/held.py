@@ -63,6 +63,10 @@ class Held:
         """The policy that this handle is under."""
         return self._policy
 
+    def _place(self, branch: str | None) -> str:
+        """The branch that a call is about: its own when it names none. An empty name is one that is not there."""
+        return self._branch if branch is None else branch
+
     def _state(
         self,
         operation: str,
@@ -76,7 +80,7 @@ class Held:
 
         Whoever may read no state of that branch does not learn either what else there is.
         """
-        place = branch or self._branch
+        place = self._place(branch)
         if at is None:
             self._allow(action, actor, branch=place)
             return self._store.snapshot(branch=place, operation=operation)

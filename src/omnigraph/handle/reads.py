@@ -149,7 +149,7 @@ class Reads(Held):
             raise BadRequest(f"entity: the type is a text, not {type.__class__.__name__}")
         if self._policy is not None:
             self._state("entity", at, branch, actor)
-        return entity(self._store, type, id, at, branch or self._branch)
+        return entity(self._store, type, id, at, self._place(branch))
 
     def read_blob(
         self,
@@ -168,7 +168,7 @@ class Reads(Held):
 
         if self._policy is not None:
             self._state("blob", at, branch, actor)
-        return read_range(find_blob(self._store, type, id, property, at, branch or self._branch), start, end)
+        return read_range(find_blob(self._store, type, id, property, at, self._place(branch)), start, end)
 
     def open_blob(
         self,
@@ -185,7 +185,7 @@ class Reads(Held):
 
         if self._policy is not None:
             self._state("blob", at, branch, actor)
-        return opened(find_blob(self._store, type, id, property, at, branch or self._branch))
+        return opened(find_blob(self._store, type, id, property, at, self._place(branch)))
 
     def export(
         self,
@@ -205,7 +205,7 @@ class Reads(Held):
         """
         from omnigraph.read.export_target import refuse_occupied
 
-        options: dict[str, Any] = {"at": at, "branch": branch or self._branch, "types": types, "format": format}
+        options: dict[str, Any] = {"at": at, "branch": self._place(branch), "types": types, "format": format}
         snapshot = self._state("export", at, branch, actor, action=Action.EXPORT)
         on_spark = str(path) != "-" and engine_for_tables(engine, snapshot, snapshot.tables) == "spark"
         refuse_occupied(str(path), as_file=format == "jsonl" and not on_spark, overwrite=overwrite)
@@ -246,7 +246,7 @@ class Reads(Held):
 
         if self._policy is not None:
             self._state("to_spark", at, branch, actor)
-        return to_spark(spark_session(), self._store, type, columns=columns, at=at, branch=branch or self._branch)
+        return to_spark(spark_session(), self._store, type, columns=columns, at=at, branch=self._place(branch))
 
     def _compile(self, source: str, name: str | None, schema_digest: str) -> CompiledQuery:
         from omnigraph.query.lower.compile import compile_query

@@ -36,7 +36,7 @@ class Undoing(Held):
         """
         from omnigraph.merge.undo.revert import revert
 
-        onto = branch or self._branch
+        onto = self._place(branch)
         self._allow(Action.CHANGE, actor, branch=onto)
         return revert(
             self._store,
@@ -66,7 +66,7 @@ class Undoing(Held):
         """
         from omnigraph.merge.undo.restore import restore
 
-        onto = branch or self._branch
+        onto = self._place(branch)
         self._allow(Action.CHANGE, actor, branch=onto)
         self._may_bring(to, onto, actor)
         return restore(
@@ -94,7 +94,7 @@ class Undoing(Held):
         """Bring what a commit, or each of a range `a..b`, changed to a branch: one new commit. Otherwise as `merge`."""
         from omnigraph.merge.undo.revert import cherry_pick
 
-        onto = into or self._branch
+        onto = self._place(into)
         self._allow(Action.CHANGE, actor, branch=onto)
         self._may_bring(commit, onto, actor)
         return cherry_pick(

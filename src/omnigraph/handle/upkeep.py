@@ -30,7 +30,7 @@ class Maintenance(Held):
         from omnigraph.maintain.optimize.optimize import ensure_indices
 
         self._allow(Action.ADMIN, actor)
-        name = branch or self._branch
+        name = self._place(branch)
         return ensure_indices(
             self._store,
             name,
@@ -51,7 +51,7 @@ class Maintenance(Held):
         from omnigraph.maintain.optimize.optimize import optimize
 
         self._allow(Action.ADMIN, actor)
-        name = branch or self._branch
+        name = self._place(branch)
         return optimize(
             self._store,
             name,

@@ -55,12 +55,12 @@ class Versions(Held):
         from omnigraph.ledger.values import History
         from omnigraph.times import to_microseconds
 
-        self._allow(Action.READ, actor, branch=branch or self._branch)
+        self._allow(Action.READ, actor, branch=self._place(branch))
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
             raise BadRequest(f"log: limit is a whole number from 0 on, not {limit!r}")
         first = to_microseconds(since, "since") if since is not None else None
         last = to_microseconds(until, "until") if until is not None else None
-        state = self._store.manifest.read(self._store.branch(branch or self._branch, "log"))
+        state = self._store.manifest.read(self._store.branch(self._place(branch), "log"))
         known_history(self._store, state)
         head = state.head.graph_commit_id
         return History(self._store.commits.log(head, actor=by, since=first, until=last, limit=limit))
@@ -176,8 +176,8 @@ class Versions(Held):
         from omnigraph.merge.diff import DiffFilter
         from omnigraph.merge.feed import changes
 
-        self._allow(Action.READ, actor, branch=branch or self._branch)
-        ref = self._store.branch(branch or self._branch, "changes")
+        self._allow(Action.READ, actor, branch=self._place(branch))
+        ref = self._store.branch(self._place(branch), "changes")
         return changes(self._store, ref, since, only=DiffFilter.of(kinds, types, ops), limit=limit)
 
     def follow(
@@ -201,7 +201,7 @@ class Versions(Held):
         from omnigraph.merge.follow import checked_pause, follow
 
         checked_pause(every, timeout)
-        named = branch or self._branch
+        named = self._place(branch)
 
         def look(cursor: str) -> Page:
             return self.changes(named, cursor, kinds=kinds, types=types, ops=ops, limit=limit, actor=actor)
@@ -217,7 +217,7 @@ class Versions(Held):
 
     def sync_branch(self, name: str | None = None, *, actor: str | None = None) -> GraphCommit:
         """Bind this handle to a branch (by default its own) as it is now, and return its newest commit."""
-        wanted = name or self._branch
+        wanted = self._place(name)
         head = self._state("sync branch", None, wanted, actor).head
         self._branch = wanted
         return head

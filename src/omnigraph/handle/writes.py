@@ -51,7 +51,7 @@ class Writes(Held):
 
         given = query_source(source)
         own = {"name": name, "branch": branch, "actor": actor, "if_commit": if_commit}
-        target, by = branch or self._branch, actor or self._actor
+        target, by = self._place(branch), actor or self._actor
         self._allow(Action.CHANGE, by, branch=target)
         with named_in_errors(given.filename), allowing(self._store.blob_bases):
             values = gathered("mutate", given.text, params, more, own)
@@ -91,7 +91,7 @@ class Writes(Held):
         """
         if from_ is not None and branch is None:
             raise BadRequest(f"from_={from_!r} makes a branch for the load: name it with branch=…")
-        self._allow(Action.CHANGE, actor, branch=branch or self._branch)
+        self._allow(Action.CHANGE, actor, branch=self._place(branch))
         if self._policy is not None and branch is not None and from_ is not None and not self._store.refs.get(branch):
             self._allow(Action.BRANCH_CREATE, actor, target=branch)
         options: dict[str, Any] = {
@@ -100,7 +100,7 @@ class Writes(Held):
             "src": src,
             "dst": dst,
             "columns": columns,
-            "branch": branch or self._branch,
+            "branch": self._place(branch),
             "from_": from_,
             "actor": actor or self._actor,
             "if_commit": if_commit,
@@ -138,7 +138,7 @@ class Writes(Held):
         """
         from omnigraph.write.embedding.embed_texts import embed_texts
 
-        target = branch or self._branch
+        target = self._place(branch)
         self._allow(Action.READ if dry_run else Action.CHANGE, actor, branch=target)
         names = [types] if isinstance(types, str) else types
         options: dict[str, Any] = {
@@ -192,7 +192,7 @@ class Writes(Held):
         """
         from omnigraph.spark.stream.load_stream import load_stream
 
-        self._allow(Action.CHANGE, actor, branch=branch or self._branch)
+        self._allow(Action.CHANGE, actor, branch=self._place(branch))
         return load_stream(
             self._store,
             frame,
@@ -203,7 +203,7 @@ class Writes(Held):
             dst=dst,
             columns=columns,
             value_column=value_column,
-            branch=branch or self._branch,
+            branch=self._place(branch),
             bad_records=str(bad_records) if bad_records is not None else None,
             trigger=trigger,
             name=name,
@@ -229,12 +229,10 @@ class Writes(Held):
         """The steps from the accepted schema of a branch to another one. Changes nothing."""
         from omnigraph.write.schema.schema_apply import plan_schema
 
-        self._allow(Action.READ, actor, branch=branch or self._branch)
+        self._allow(Action.READ, actor, branch=self._place(branch))
         desired = schema_source(source)
         with named_in_errors(desired.filename):
-            return plan_schema(
-                self._store, desired.text, branch=branch or self._branch, allow_data_loss=allow_data_loss
-            )
+            return plan_schema(self._store, desired.text, branch=self._place(branch), allow_data_loss=allow_data_loss)
 
     def apply_schema(
         self,
@@ -250,13 +248,13 @@ class Writes(Held):
         """
         from omnigraph.write.schema.schema_apply import apply_schema
 
-        self._allow(Action.SCHEMA_APPLY, actor, target=branch or self._branch)
+        self._allow(Action.SCHEMA_APPLY, actor, target=self._place(branch))
         desired = schema_source(source)
         with named_in_errors(desired.filename):
             return apply_schema(
                 self._store,
                 desired.text,
-                branch=branch or self._branch,
+                branch=self._place(branch),
                 allow_data_loss=allow_data_loss,
                 actor=actor or self._actor,
             )

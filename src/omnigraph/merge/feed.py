@@ -25,6 +25,7 @@ from omnigraph.merge.changes import EntityChange
 from omnigraph.merge.diff import DiffFilter, changed_tables, diff, find_type_ids, is_there
 from omnigraph.merge.schema_history import accepted_schemas
 from omnigraph.storage.lance_errors import TableNotFound
+from omnigraph.times import looks_like_time
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -211,6 +212,8 @@ def _after(store: GraphStore, branch: BranchRef, since: str, only: DiffFilter, h
     try:
         return resolve(store, since, branch.name, "changes").head.graph_commit_id
     except NotFound:
+        if looks_like_time(since):
+            return None  # before there was anything: all of it has come since
         raise StaleCursor(
             f"`{since[:40]}` is neither a cursor nor a commit, tag or time of this graph; use `beginning` or `now` to "
             "start"

@@ -23,12 +23,13 @@ from omnigraph.server.agents.endpoint import AgentEndpoint, agent_route
 from omnigraph.server.bearer_tokens import BearerTokens, read_tokens
 from omnigraph.server.calls.admission import Admission
 from omnigraph.server.calls.threads import Threads
-from omnigraph.server.collector_pace import collect_less_often
 from omnigraph.server.direct_routes import DirectRoutes
 from omnigraph.server.error_bodies import error_response
 from omnigraph.server.gate import Gate
 from omnigraph.server.generation import Generation
 from omnigraph.server.metrics import Metrics
+from omnigraph.server.process.collector_pace import collect_less_often
+from omnigraph.server.process.few_heaps import share_heaps
 from omnigraph.server.routes import (
     blob_routes,
     branch_routes,
@@ -125,6 +126,7 @@ def app_of_this_process() -> ASGIApp:
     text = os.environ.get(SETTINGS_VARIABLE)
     if not text:
         raise BadRequest(f"{SETTINGS_VARIABLE} is not set; start the server with `omnigraph-server`")
+    share_heaps()
     app = create_app(ServerSettings.from_json(text), read_tokens(), Generation.of_this_process())
     collect_less_often()
     return app

@@ -68,7 +68,8 @@ class DirectRoutes:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a plain request here, and let the application answer any other."""
-        found = _PATH.fullmatch(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        posted = scope["type"] == "http" and scope["method"] == "POST" and not scope["query_string"]
+        found = _PATH.fullmatch(scope["path"]) if posted else None
         if found is None or not _is_plain(Headers(scope=scope)):
             await self._app(scope, receive, send)
             return

@@ -102,5 +102,6 @@ def _invalid(error: RequestValidationError) -> BadRequest:
             return BadRequest("the body is taken as JSON only where it says so: send `Content-Type: application/json`")
         place = ".".join(str(part) for part in problem["loc"] if part != "body") or "the body"
         cause = problem.get("ctx", {}).get("error")
-        found.append(f"{place}: {problem['msg']}{f' ({cause})' if cause else ''}")
+        own_words = problem["type"] == "value_error" and cause is not None
+        found.append(str(cause) if own_words else f"{place}: {problem['msg']}{f' ({cause})' if cause else ''}")
     return BadRequest(f"the request makes no sense: {'; '.join(found)}", problems=found)

@@ -16,7 +16,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ulid import ULID
 
-from omnigraph.errors import BadRequest, ResourceLimit, Unauthorized
+from omnigraph.errors import BadRequest, PolicyDenied, ResourceLimit, Unauthorized
 from omnigraph.server.bearer_tokens import BearerTokens
 from omnigraph.server.error_bodies import error_response
 from omnigraph.server.metrics import Metrics
@@ -68,7 +68,10 @@ class Gate:
         try:
             scope["path"] = self._whole_path(scope["path"])
             scope["raw_path"] = scope["path"].encode()
-            passage.actor = self._actor(scope["path"], headers.get(b"authorization"))
+            tokens = [value for name, value in scope["headers"] if name == b"authorization"]
+            passage.actor = self._actor(scope["path"], tokens[0].decode("latin-1") if len(tokens) == 1 else None)
+            if self._settings.unauthenticated and b"origin" in headers:
+                _refuse_other_sites(scope["path"], headers)
             body = _Body(receive, self._most(scope["path"]), self._settings.body_seconds, passage)
             body.expect(headers.get(b"content-length"))
             if self._graphs.behind:
@@ -219,6 +222,15 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str, ensure_ascii=False)
 
     converter = staticmethod(time.gmtime)
+
+
+def _refuse_other_sites(path: str, headers: dict[bytes, str]) -> None:
+    """Refuse what a page of another site sends. Its reader's browser reaches a server that its author does not, and
+    where nobody needs a token that is all it takes to write.
+    """
+    own = headers[b"origin"].partition("://")[2] == headers.get(b"host", "")
+    if not own and headers.get(b"sec-fetch-site") not in ("same-origin", "none") and path not in FOR_EVERYBODY:
+        raise PolicyDenied("a page of another site asks for this; a server without tokens answers only its own")
 
 
 def _request_id(given: str) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import logging
+import logging.config
 import os
 import signal
 import socket
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from omnigraph.errors import BadRequest, OmniGraphError
 from omnigraph.server.bearer_tokens import read_tokens
 from omnigraph.server.generation import VARIABLE as GENERATION_VARIABLE
 from omnigraph.server.generation import Generation
+from omnigraph.server.process import even_shares
 from omnigraph.server.server_settings import ONLY_GRAPH, GraphSettings, ServerSettings, limits_from, parse_bind
 
 _logger = logging.getLogger("omnigraph.server")
@@ -32,6 +35,8 @@ BACKLOG = 2048
 
 def run() -> None:
     """The entry point of the console script."""
+    with suppress(OmniGraphError):  # what is wrong with the log is told with all else
+        logging.config.dictConfig(log_config())
     sys.exit(main(sys.argv[1:]))
 
 
@@ -66,6 +71,7 @@ def read_arguments(argv: Sequence[str], environment: Any) -> ServerSettings:
     parser.add_argument("--workers", type=int, default=1, help="processes that serve together")
     parser.add_argument("--combine", action="store_true", help="let mutations that wait share their commits")
     given = parser.parse_args(argv)
+    _log_level(environment)
     named = environment.get("OMNIGRAPH_TARGET_URI")
     if given.uri and named and given.uri != named:
         raise BadRequest(f"the command line names {given.uri} and OMNIGRAPH_TARGET_URI names {named}: leave out one")
@@ -125,8 +131,10 @@ def _serve_here(settings: ServerSettings, listener: socket.socket) -> int:
     import uvicorn
 
     from omnigraph.server.app import create_app
-    from omnigraph.server.collector_pace import collect_less_often
+    from omnigraph.server.process.collector_pace import collect_less_often
+    from omnigraph.server.process.few_heaps import share_heaps
 
+    share_heaps()
     app: Any = create_app(settings, read_tokens())
     app.state.graphs.open()
     collect_less_often()
@@ -146,11 +154,14 @@ def _serve_in_workers(settings: ServerSettings, listener: socket.socket) -> int:
     with tempfile.TemporaryDirectory(prefix="omnigraph-workers-") as folder:
         generation = Generation.create(Path(folder) / "generation")
         os.environ[GENERATION_VARIABLE] = str(Path(folder) / "generation")
+        even_shares.Shares.create(Path(folder) / "shares")
+        os.environ[even_shares.VARIABLE] = str(Path(folder) / "shares")
         os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", folder)
         config = uvicorn.Config(
             "omnigraph.server.app:app_of_this_process",
             factory=True,
             workers=settings.workers,
+            loop=even_shares.LOOP,
             timeout_worker_healthcheck=15,
             **_options(settings),
         )
@@ -196,10 +207,17 @@ def log_config() -> dict[str, Any]:
         "formatters": {"lines": {"()": "omnigraph.server.gate.JsonLines"}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lines", "stream": "ext://sys.stderr"}},
         "loggers": {
-            name: {"handlers": ["stderr"], "level": os.environ.get("OMNIGRAPH_LOG", "INFO").upper(), "propagate": False}
+            name: {"handlers": ["stderr"], "level": _log_level(os.environ), "propagate": False}
             for name in ("omnigraph", "uvicorn")
         },
     }
+
+
+def _log_level(environment: Any) -> str:
+    level = (environment.get("OMNIGRAPH_LOG") or "INFO").upper()
+    if level not in logging.getLevelNamesMapping():
+        raise BadRequest(f"OMNIGRAPH_LOG: `{level}` is no level of a log: use DEBUG, INFO, WARNING or ERROR")
+    return level
 
 
 def listen(host: str, port: int) -> socket.socket:

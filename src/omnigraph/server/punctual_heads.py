@@ -11,6 +11,8 @@ from typing import Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+from omnigraph.server.process.even_shares import shares_of_this_process
+
 HEAD_SECONDS = 30.0
 """How long the head of a request may take, from the first byte of it, or from when the connection was made."""
 
@@ -59,6 +61,9 @@ class PunctualHeads(AutoHTTPProtocol):  # type: ignore[valid-type, misc]  # whic
         """Nobody waits any more."""
         super().connection_lost(exc)
         self._stop_clock()
+        shares = shares_of_this_process()
+        if shares is not None:
+            shares.lost()
 
     def _set_clock(self) -> None:
         if self._answers():

@@ -56,6 +56,12 @@ TOLD_SUFFIX: Final = ".told"
 IDS_PER_INDEX_LOOKUP: Final = 5_000
 """More ids than this are looked up by one streaming scan when they are a good part of the table (`SCAN_SHARE`)."""
 
+SCANNED_TIMES_THE_IDS: Final = 8
+"""A scan for many ids is tested in parts of so many times as many rows at most: each test hashes all ids anew."""
+
+SCANNED_PART_BYTES: Final = 128 << 20
+"""Larger parts than this have no more rows than there are ids."""
+
 SCAN_SHARE: Final = 0.04
 """Above this share of a table's rows, one scan beats that many index look-ups (measured: 100 000 of 200 000 ids by
 index 820 ms, by scan 40 ms; 10 000 of 200 000 about the same)."""

@@ -22,6 +22,7 @@ from omnigraph.config import settings
 from omnigraph.errors import StorageKind
 from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.lance_errors import FileDamaged, lance_errors
+from omnigraph.storage.objects.local_files import read_pieces
 from omnigraph.storage.objects.object_errors import ObjectNotFound, storage_errors
 from omnigraph.storage.objects.objects import is_temporary, open_objects
 from omnigraph.storage.staging.staged_files import line_directory, vector_of
@@ -35,7 +36,6 @@ _VERSIONS = 4_096
 """Versions that are known to be sound. Every commit makes some, and only the last ones are read."""
 
 _STEPS = 1_024
-_PIECE = 4 << 20
 
 
 class PublishedFiles:
@@ -164,8 +164,8 @@ class PublishedFiles:
         """The size and CRC-32 of a file as it is now."""
         size = crc = 0
         if self._handles.root.is_local:
-            with storage_errors("reading", path), Path(self._handles.root.path, path).open("rb") as file:
-                while piece := file.read(_PIECE):
+            with storage_errors("reading", path):
+                for piece in read_pieces(f"{self._handles.root.path}/{path}"):
                     size, crc = size + len(piece), zlib.crc32(piece, crc)
         else:
             data, _ = open_objects(self._handles.root).get(path)

@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 
 from omnigraph.storage.constants import OS_LOCK_DIRECTORY, TOLD_SUFFIX
+from omnigraph.storage.objects.local_files import read_file
 from omnigraph.storage.uri import Root
 from omnigraph.storage.values import TableVersion
 
@@ -29,7 +30,7 @@ class ToldFiles:
         if self._root is None:
             return None
         try:
-            data = self._path(self._root, name).read_bytes()
+            data = read_file(str(self._path(self._root, name)))
         except OSError:
             return None
         return data[_DIGEST_SIZE:] if _digest(data[_DIGEST_SIZE:]) == data[:_DIGEST_SIZE] else None
@@ -52,7 +53,7 @@ class ToldFiles:
         if self._root is None:
             return None
         try:
-            return _digest(Path(self._root, table.manifest_file).read_bytes()).hex()
+            return _digest(read_file(f"{self._root}/{table.manifest_file}")).hex()
         except OSError:
             return None
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.errors import BadRequest, InternalError, StorageError
+import omnigraph as og
+from omnigraph.errors import BadRequest, InternalError, NotFound, StorageError
 from omnigraph.failpoints import active
 from omnigraph.ledger.branches import refs as refs_module
 from omnigraph.ledger.branches.names import check_branch_name, check_tag_name, refuse_system_name
@@ -173,3 +174,19 @@ def test_a_ref_as_data_says_who_made_it_when_and_from_what():
     told = {"name": "b", "source_branch": "main", "source_commit": "c", "created_by": "act-ada", "created_at": 17}
     assert ref("b").to_json() == told
     assert BranchRef("main", "i", None).to_json()["created_at"] is None
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "≈" * 60, "x/" * 200 + "x"])
+def test_a_name_that_no_file_can_have_is_not_there(tmp_path: Path, name: str) -> None:
+    """Whoever asks for it made a mistake; the store did not fail."""
+    with og.init(tmp_path / "g.omni", schema="node P { k: String @key }") as graph:
+        for call in (
+            lambda: graph.head(name),
+            lambda: graph.snapshot(name),
+            lambda: graph.mutate('query m() { insert P { k: "a" } }', branch=name),
+            lambda: graph.branch_delete(name),
+            lambda: graph.tags.delete(name),
+            lambda: graph.merge(name),
+        ):
+            with pytest.raises(NotFound):
+                call()

@@ -15,6 +15,7 @@ import pytest
 
 from omnigraph.config import override
 from omnigraph.ledger.branches.branches import create_branch
+from omnigraph.ledger.history.acknowledged import lost_head
 from omnigraph.ledger.history.log_rows import ID, LOG
 from omnigraph.ledger.history.unlogged import MOST_UNLOGGED
 from omnigraph.ledger.store import GraphStore, create_store, open_store
@@ -173,3 +174,25 @@ def test_a_commit_that_was_never_logged_and_lost_its_manifest_is_known_to_a_bran
         assert verify(other).ok
         put(other, "c")
         assert ids(other, "node:Person") == ["a", "c", "p0"]
+
+
+def test_a_state_that_others_went_past_while_it_was_looked_at_is_no_loss(waiting: GraphStore):
+    """One of their commits is logged and the next one is not: the log's last is neither that state's nor the newest."""
+    main = waiting.branch("main")
+    with open_store(waiting.uri) as other:
+        seen = other.manifest.read(main)
+        put(waiting, "a")
+        waiting.unlogged.flush()
+        put(waiting, "b")
+        assert lost_head(other, main, seen) is None
+
+
+def test_a_newest_version_that_is_gone_is_a_loss_whoever_has_seen_it(waiting: GraphStore):
+    main = waiting.branch("main")
+    put(waiting, "a")
+    waiting.unlogged.flush()
+    newest = waiting.manifest.read(main)
+    Path(waiting.root.local_child(newest.table.manifest_file)).unlink()
+    lost = lost_head(waiting, main, waiting.manifest.read(main))
+    assert lost is not None
+    assert lost.acknowledged.graph_commit_id == newest.head.graph_commit_id

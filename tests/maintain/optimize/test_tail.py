@@ -71,6 +71,28 @@ def test_it_can_be_switched_off(tmp_path: Path) -> None:
         assert fragments(graph) < 5
 
 
+@pytest.mark.parametrize("accompanied", [True, False])
+def test_beside_other_processes_a_tail_is_compacted_a_little_later_by_chance(
+    tmp_path: Path, accompanied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that tables which several processes write to alike are not all compacted at once."""
+    monkeypatch.setattr(tail.random, "uniform", lambda least, most: most)
+
+    def write(numbers: range) -> int:
+        with og.open(tmp_path / "graph") as graph:
+            for number in numbers:
+                if accompanied:
+                    graph._store.queue.note_company("main")
+                graph.mutate(INSERT, who=f"p{number}", age=1)
+        with og.open(tmp_path / "graph", read_only=True) as graph:
+            return fragments(graph)
+
+    with override(auto_compact_fragments=8):
+        og.init(tmp_path / "graph", schema=SCHEMA).close()
+        assert (write(range(12)) == 12) == accompanied
+        assert write(range(12, 15)) < 9
+
+
 def test_closing_ends_the_worker_and_nothing_is_lost_with_many_writers(tmp_path: Path) -> None:
     with override(auto_compact_fragments=8), og.init(tmp_path / "graph", schema=SCHEMA) as graph:
 

@@ -130,3 +130,33 @@ def test_caches_of_one_budget_let_go_of_what_was_used_longest_ago_in_any_of_them
     two.get("large", lambda: bytes(500))
     assert budget.held() == 500
     assert two.peek("large") is not None
+
+
+def test_an_entry_is_weighed_once_however_many_come_after_it():
+    weighed: list[str] = []
+
+    def size(value: str) -> int:
+        weighed.append(value)
+        return len(value)
+
+    cache: SingleFlightCache[str] = SingleFlightCache(100, size, max_bytes=20)
+    for key in range(50):
+        cache.get(key, lambda key=key: f"{key:04d}")
+    assert len(weighed) == 50
+    assert cache.report().entries == 5
+    cache.clear()
+    cache.get("large", lambda: "x" * 18)
+    cache.get("small", lambda: "yy")
+    assert cache.report().entries == 2, "what was cleared weighs nothing"
+
+
+def test_entries_that_have_grown_go_when_they_are_counted_again():
+    cache: SingleFlightCache[list[int]] = SingleFlightCache(100, len, max_bytes=10)
+    for key in range(3):
+        cache.get(key, lambda: [1, 2, 3])
+    grown = cache.peek(2)
+    assert grown is not None
+    grown += [4, 5, 6]
+    cache.trim()
+    assert cache.peek(0) is None
+    assert cache.report().bytes == 9

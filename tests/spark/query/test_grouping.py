@@ -19,8 +19,8 @@ from py4j.protocol import Py4JJavaError
 
 import omnigraph as og
 from omnigraph.errors import BadRequest
-from omnigraph.spark.query import snapshot_reads
 from omnigraph.spark.query.groups import group_tasks, scan_groups
+from omnigraph.spark.source import task_reads
 
 pytestmark = pytest.mark.spark
 
@@ -89,8 +89,8 @@ def graph(spark: Any, tmp_path_factory: pytest.TempPathFactory, rows: list[dict[
 @pytest.fixture(autouse=True)
 def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So small that a few hundred rows are read by several tasks."""
-    monkeypatch.setattr(snapshot_reads, "SMALLEST_TASK", 100)
-    monkeypatch.setattr(snapshot_reads, "LARGEST_TASK", 100)
+    monkeypatch.setattr(task_reads, "SMALLEST_TASK", 100)
+    monkeypatch.setattr(task_reads, "LARGEST_TASK", 100)
 
 
 def bits(value: Any) -> Any:

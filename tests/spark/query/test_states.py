@@ -108,7 +108,7 @@ def test_what_has_no_state() -> None:
 
 
 def test_wide_rows_weigh_more_than_spark_takes_them_for() -> None:
-    from omnigraph.spark.query.snapshot_reads import ReadTable
+    from omnigraph.spark.source.task_reads import ReadTable
 
     schema = pa.schema(
         {"id": pa.string(), "age": pa.int32(), "text": pa.large_string(), "vector": pa.list_(pa.float32(), 768)}

@@ -178,6 +178,15 @@ def test_a_frame_that_stands_twice_is_read_for_each_place(spark: Any, stored: An
     assert spark.sql(query).collect()[0].n == 8
 
 
+def test_a_small_table_is_known_to_be_small(spark: Any, stored: Any) -> None:
+    """Rows of a data source are of no known size, and joins with them sort both sides."""
+    from pyspark.sql import functions as f
+
+    joined = frame(spark, stored, ["id"]).join(frame(spark, stored, ["id"]).toDF("other"), f.expr("id = other"))
+    assert "BroadcastHashJoin" in joined._jdf.queryExecution().executedPlan().toString()
+    assert joined.count() == 9
+
+
 def test_filters_reach_lance(stored: Any) -> None:
     from pyspark.sql.datasource import EqualTo, GreaterThan, In, StringEndsWith
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage.handles import fragment_ids
+from omnigraph.storage.handles import fragment_ids, ids_of_files
 from omnigraph.storage.handles.fragment_ids import FragmentIds
 from omnigraph.storage.layout.compaction import CompactionOptions
 from omnigraph.storage.layout.indexes import IndexKind
@@ -143,10 +143,10 @@ def test_large_fragments_are_found_through_their_index(
 
 def test_few_files_are_kept_however_little_each_holds() -> None:
     kept = FragmentIds()
-    kept.keep({f"{number}.lance": [str(number)] for number in range(fragment_ids.MOST_FILES + 100)})
-    assert kept.kept() == fragment_ids.MOST_FILES
+    kept.keep({f"{number}.lance": [str(number)] for number in range(ids_of_files.MOST_FILES + 100)})
+    assert kept.kept() == ids_of_files.MOST_FILES
     assert kept.of_files(["0.lance"]) == {}
-    assert kept.of_files([f"x/{fragment_ids.MOST_FILES}.lance"]) != {}
+    assert kept.of_files([f"x/{ids_of_files.MOST_FILES}.lance"]) != {}
 
 
 def test_what_is_kept_is_bounded_and_forgetting_changes_no_answer(local_tables: TableStore) -> None:
@@ -162,5 +162,5 @@ def test_files_of_one_row_count_for_what_they_take_up() -> None:
     kept = FragmentIds(kept=1_000)
     for number in range(2_000):
         kept.keep({f"file-{number}": [f"id-{number}"]})
-    assert kept.kept() == 1_000 // (1 + fragment_ids.IDS_OF_A_FILE)
+    assert kept.kept() == 1_000 // (1 + ids_of_files.IDS_OF_A_FILE)
     assert kept.of_files(["data/file-1999", "data/file-0"]) == {"file-1999": ["id-1999"]}

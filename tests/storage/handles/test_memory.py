@@ -1,5 +1,6 @@
 """What a process keeps in memory of versions is bounded, however many of them it makes."""
 
+import ctypes
 import gc
 import sys
 from pathlib import Path
@@ -78,6 +79,49 @@ def test_a_commit_leaves_few_objects(tmp_path: Path, monkeypatch: pytest.MonkeyP
         write(graph, 70, 70 + 64)
         left = (blocks() - before) / 64
     assert left < 80, f"{left:.1f} blocks of memory for each commit"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the C library of Linux says what is in use")
+def test_a_commit_leaves_little_outside_of_the_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Lance and Arrow have taken and not given back, once sessions, here small ones, are at their bounds."""
+    monkeypatch.setattr(sessions, "LEDGER_METADATA_CACHE", LIMIT // 4)
+    monkeypatch.setattr(sessions, "LEDGER_INDEX_CACHE", LIMIT // 4)
+    with override(metadata_cache=LIMIT // 4, index_cache=LIMIT // 4), og.init(tmp_path / "g", schema=SCHEMA) as graph:
+        monkeypatch.setattr(graph._store.tables.handles, "_cache_size", 16)
+        write(graph, 0, 120)
+        before = in_use()
+        write(graph, 120, 120 + 160)
+        left = (in_use() - before) / 160
+    assert left < 2_000, f"{left:.0f} bytes for each commit"
+
+
+class Mallinfo(ctypes.Structure):
+    """What `mallinfo2` of the C library tells."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena",
+            "ordblks",
+            "smblks",
+            "hblks",
+            "hblkhd",
+            "usmblks",
+            "fsmblks",
+            "uordblks",
+            "fordblks",
+            "keepcost",
+        )
+    )
+
+
+def in_use() -> int:
+    """Bytes that the C library has given out."""
+    gc.collect()
+    tell = ctypes.CDLL(None).mallinfo2
+    tell.restype = Mallinfo
+    told = tell()
+    return int(told.uordblks + told.hblkhd)
 
 
 def blocks() -> int:

@@ -56,17 +56,20 @@ def login(
 
     Example: omnigraph login work --url https://graphs.example.com
     """
+    from omnigraph.client.transport import bearer, checked_address
+
     known = read_user_config()
     if url is None and name not in known.servers:
         raise BadRequest(f"`{name}` is new: say where it is with --url")
-    if url is not None and not url.startswith(("http://", "https://")):
-        raise BadRequest(f"`{url}` is no URL of a server: it starts with http:// or https://")
+    if url is not None:
+        checked_address(url)
     if token_stdin or not sys.stdin.isatty():
         token = sys.stdin.readline().strip()
     else:
         token = typer.prompt("token", hide_input=True).strip()
     if not token:
         raise BadRequest("the token is empty")
+    bearer(token)  # one that cannot be sent is told now
     server = {**known.servers.get(name, {}), **({"url": url} if url else {}), **({"graph": graph} if graph else {})}
     write_user_config(replace(known, servers={**known.servers, name: server}))
     write_credentials({**read_credentials(), name: token})

@@ -65,6 +65,10 @@ class StoredRef:
     graph_id: str | None = None
 
 
+_LONGEST_OBJECT_NAME = 255
+"""What file systems take as one part of a path; new names are shorter by a margin."""
+
+
 class Refs:
     """The branches and tags of one graph, read afresh on each call."""
 
@@ -74,10 +78,10 @@ class Refs:
     def read(self, name: str) -> StoredRef | None:
         """The branch of that name, or None."""
         path = branch_path(name)
-        try:
-            data, token = self._objects.get(path)
-        except ObjectNotFound:
+        found = self._object(path)
+        if found is None:
             return None
+        data, token = found
         content = _content(data, path)
         try:
             return StoredRef(_branch(content), token, content.get("graph_id"))
@@ -115,11 +119,10 @@ class Refs:
 
     def tag(self, name: str) -> TagRef | None:
         """The tag of that name, or None."""
-        try:
-            data, _ = self._objects.get(tag_path(name))
-        except ObjectNotFound:
+        found = self._object(tag_path(name))
+        if found is None:
             return None
-        content = _content(data, tag_path(name))
+        content = _content(found[0], tag_path(name))
         try:
             return TagRef(content["name"], content["graph_commit_id"], content.get("created_by"), content["created_at"])
         except KeyError as cause:
@@ -144,11 +147,17 @@ class Refs:
 
     def delete_tag(self, name: str) -> bool:
         """Remove a tag; False when there was none."""
+        found = self._object(tag_path(name))
+        return found is not None and self._delete(tag_path(name), found[1])
+
+    def _object(self, path: str) -> tuple[bytes, Token] | None:
+        """A ref object, or None. A name that no object can have is one that is not there; the store did not fail."""
+        if len(path.rpartition("/")[2]) > _LONGEST_OBJECT_NAME:
+            return None
         try:
-            _, token = self._objects.get(tag_path(name))
+            return self._objects.get(path)
         except ObjectNotFound:
-            return False
-        return self._delete(tag_path(name), token)
+            return None
 
     def sweep(self, older_than: float) -> int:
         """Remove the tombstones of branches and tags that were deleted this many seconds ago, or longer; how many."""

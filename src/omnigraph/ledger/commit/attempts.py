@@ -148,7 +148,7 @@ def run_write(
                     # A lease that was passed on to this process's next writer is not kept for long.
                     left = accompanied and store.windows.is_left(branch)
                     hold = patience.lost >= HOLD_AFTER or left
-                    line = _PlaceInLine(store, branch, lease, window_held, wait, contended, accompanied or hold)
+                    line = _PlaceInLine(store, branch, lease, window_held, wait, accompanied or hold)
                     if hold and ahead and store.windows.must_wait(branch):
                         _prepare_ahead(store, branch, touched, actor, written)
                     enter = line.enter if hold or footprint is not None else None
@@ -163,7 +163,6 @@ def run_write(
                         _prepare_again_or_raise(store, moved, surface, patience)
                         store.queue.note_lost(branch_name)
                         commit = attempted(None, line.window, None)
-                store.queue.note_done(branch_name)
                 return commit
             except TakenOver as lost:
                 written.forget()
@@ -185,7 +184,6 @@ class _PlaceInLine:
         lease: Lease,
         held: ExitStack,
         wait: float | None,
-        contended: bool,
         accompanied: bool,
     ) -> None:
         self.window: Window | None = None
@@ -194,38 +192,23 @@ class _PlaceInLine:
         self._lease = lease
         self._held = held
         self._wait = wait
-        self._contended = contended
         self._accompanied = accompanied
-        self._waited = 0.0
 
     def enter(self) -> Window:
         """Wait for the window, and hold it until the attempt is over."""
         queue, name = self._store.queue, self._branch.name
-        began = time.monotonic()
         self.window = self._held.enter_context(
             self._store.windows.enter(
                 self._branch,
                 None,
                 wait=self._wait,
                 more_wait=partial(queue.others, name) if self._accompanied else lambda: 0,
-                stays=self._stays,
                 give_back=self._give_back,
             )
         )
-        self._waited = time.monotonic() - began
         return self.window
 
-    def _stays(self) -> bool:
-        """Whether the lease is kept for one more write of a program that makes one after another.
-
-        Not where nobody else moves its tables: those writes are prepared before they have the window, and the first in
-        a turn holds it no longer than the second. Nor when the line is late.
-        """
-        queue, name = self._store.queue, self._branch.name
-        late = queue.note_waited(name, self._waited)
-        return self._contended and self._store.root.is_local and queue.comes_back(name) and not late
-
-    def _give_back(self, window: Lease) -> None:
+    def _give_back(self, window: Window) -> None:
         waited_for = self._store.queue.others(self._branch.name) > 0
         give_back_both(self._store, self._lease, window, waited_for=waited_for)
 

@@ -5,8 +5,8 @@ many rounds of all processes: sixteen threads beside four other processes for ei
 writers wait, the one that is done passes the lease on, once for each of them: a process has as many writes in its turn
 as it has writers, and no more. What nobody takes is given back soon.
 
-A program that writes again and again has nobody waiting. The first write of its turn has to read what others published
-since the last one; the second one has not. So the lease stays for one more write, if that comes at once.
+A program that writes again and again has nobody waiting: it has one write in each turn. Two would spare the second one
+to read what others published, but all others wait for twice as long.
 """
 
 from __future__ import annotations
@@ -28,14 +28,6 @@ IN_LINE_SECONDS = 0.1
 """The same, where who is next does nothing but wait for it: it may have given up in the same instant."""
 
 
-MOST_STAYED = 1
-"""So often a lease stays where nobody waits for it: with two writes in each turn, none waits for longer than two fair
-shares."""
-
-STAYING_SECONDS = 0.004
-"""After so long a lease that stayed is given back. The next write of a program that makes many is there in one."""
-
-
 @dataclass(frozen=True, slots=True)
 class PassedOn:
     """A lease, how often it was passed on, and how often it may be before other processes have their turn."""
@@ -52,11 +44,6 @@ class PassedOn:
     def may_be_again(self) -> bool:
         """Whether a writer that waited in this turn has not had it yet."""
         return self.times < self.most
-
-    @property
-    def may_stay(self) -> bool:
-        """Whether it may be kept for one more write though nobody waits for it here."""
-        return self.times < MOST_STAYED
 
 
 _waiting: dict[tuple[str, str], tuple[PassedOn, threading.Timer]] = {}

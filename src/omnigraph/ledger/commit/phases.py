@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
@@ -89,10 +90,10 @@ def commit_write(
     """Commit a prepared write; the commit that was published, or None when nothing of it moved anything.
 
     `lease` is the lease of the writer, which its sidecar names, and which is given back together with the window where
-    that saves a round trip; `window` is the commit window, if it is held already: then
-    whoever holds it settles what became of a write that was taken over (`TakenOver`), after leaving it. Otherwise it is
-    waited for, `wait` seconds or as the settings say. Before Phase A nothing has moved: `TableMoved`, `SchemaMoved`,
-    `PreconditionFailed`, `RecoveryRequired`. After it, an error means that the write was undone, unless it says
+    that saves a round trip; `window` is the commit window, if it is held already: then whoever holds it settles what
+    became of a write that was taken over (`TakenOver`), after leaving it. Otherwise it is waited for, `wait` seconds or
+    as the settings say. Before Phase A nothing has moved: `TableMoved`, `SchemaMoved`, `PreconditionFailed`,
+    `RecoveryRequired`. After it, an error means that the write was undone, unless it says
     otherwise (`RecoveryRequired`, `WriteInDoubt`).
     """
     if window is not None:
@@ -109,21 +110,34 @@ def commit_write(
         return settle(store, lost.sidecar, lost.cause)
 
 
-def give_back_both(store: GraphParts, writer: Lease | None, branch: Lease, *, waited_for: bool = True) -> None:
-    """Give the window's lease back and, on an object store, the writer's lease at the same time: its work is done.
+def give_back_both(store: GraphParts, writer: Lease | None, window: Window, *, waited_for: bool = True) -> None:
+    """End the window, then give its lease back and, on an object store, the writer's lease with it: its work is done.
 
+    In this order: whoever has the window next, and finds a sidecar whose owner is gone, takes it for one of the dead.
     Unless somebody of this process waits for the window (`waited_for`), nobody need wait until the store has answered.
     """
     if writer is None or store.root.is_local:
-        branch.release()
+        window.end()
+        window.lease.release()
     elif waited_for:
-        store.at_once(branch.release, writer.release)
+        window.end()
+        store.at_once(window.lease.release, writer.release)
     else:
-        branch.release_later(store.later)
-        writer.release_later(store.later)
+        in_order: list[Callable[[], None]] = [window.end]
+        window.lease.release_later(in_order.append)
+        writer.release_later(in_order.append)
+        store.later(partial(_all_of, in_order))
+
+
+def _all_of(works: Sequence[Callable[[], None]]) -> None:
+    """One after the other, and the rest also where one fails."""
+    with ExitStack() as rest:
+        for work in reversed(works):
+            rest.callback(work)
 
 
 def _commit_in(store: GraphParts, window: Window, intent: WriteIntent, lease: str | None) -> GraphCommit | None:
+    window.end()
     if intent.on_left_out is not None:
         intent = _without_moved(store, intent, intent.on_left_out)
         if not intent.writes:
@@ -179,7 +193,12 @@ def _commit_phases(
         refresh_schema_text(store, stored.sidecar)
     except BaseException as failure:
         return _resolve_own(store, window, stored, failure)
-    _delete_sidecar(store, intent.operation_id)
+    if store.root.is_local:
+        _delete_sidecar(store, intent.operation_id)
+    else:
+        # The write stands: its caller need not wait for one more round trip.
+        store.sidecars.note_over(intent.operation_id)
+        window.endings.append(partial(_delete_sidecar, store, intent.operation_id))
     return commit
 
 
@@ -343,7 +362,11 @@ def _publishes_more(intent: WriteIntent) -> bool:
 
 
 def _delete_sidecar(store: GraphParts, operation_id: str) -> None:
-    """Phase D. The write is durable by now, so a failure is told and not raised: the next heal retires the sidecar."""
+    """Phase D. The write is durable by now, so a failure is told and not raised: the next heal retires the sidecar.
+
+    On an object store it is part of leaving the window, after the caller has its answer and before the leases are given
+    back.
+    """
     try:
         store.sidecars.delete(operation_id)
     except Exception as error:

@@ -46,17 +46,6 @@ CONTENDED_WRITES = 32
 without again. More than a process makes before the others have their turn (`passed_on`)."""
 
 
-QUICKLY_SECONDS = 0.002
-"""A write that comes so soon after the end of the one before is one of many that a program makes one after another."""
-
-
-LATE = 1.15
-"""A write that waited so many times longer than usual for the window is late."""
-
-SHORT_WAIT_SECONDS = 0.003
-"""Who waited for no longer than this had the window, or found it free."""
-
-
 class _State(Enum):
     WAITING = "waiting"
     RUNNING = "running"
@@ -162,29 +151,6 @@ class WriteQueue:
         self._graph = graph
         self._contended: dict[str, int] = {}
         self._company: dict[str, int] = {}
-        self._done: dict[str, float] = {}
-        self._quickly: dict[str, bool] = {}
-        self._usual_waits: dict[str, float] = {}
-
-    def note_done(self, branch: str) -> None:
-        """A write of a branch is over."""
-        self._done[branch] = time.monotonic()
-
-    def comes_back(self, branch: str) -> bool:
-        """Whether a write came right after the one before, so that the next one is likely to do so too."""
-        return self._quickly.get(branch, False)
-
-    def note_waited(self, branch: str, seconds: float) -> bool:
-        """A write had to wait so long for the window; whether that is late, compared with the writes before it.
-
-        The window was held for something long, a compaction for one. Whoever has waited for it then has one write in
-        its turn, so that those behind it wait no longer than ever.
-        """
-        if seconds < SHORT_WAIT_SECONDS:
-            return False
-        usual = self._usual_waits.get(branch, seconds)
-        self._usual_waits[branch] = usual + (seconds - usual) / 8
-        return seconds > LATE * usual
 
     def note_lost(self, branch: str) -> None:
         """A writer of another process came first: the next writes had better not leave it the chance."""
@@ -222,7 +188,6 @@ class WriteQueue:
     @contextmanager
     def turn_or_ride(self, branch: str, footprint: Footprint, rider: object | None) -> Iterator[Turn | None]:
         """Like `turn`, for a write that may be taken along by another one: None when it was, and is done."""
-        self._quickly[branch] = time.monotonic() - self._done.get(branch, 0.0) < QUICKLY_SECONDS
         with _line_of(self._graph, branch) as line:
             place = _Place(footprint, rider)
             with line.lock:

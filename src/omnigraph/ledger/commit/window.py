@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from omnigraph.config import settings
 from omnigraph.errors import Busy, InternalError, TableMoved
@@ -30,12 +30,13 @@ declare("window.leaving", "The work in the window is done; its lease and locks a
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window that is being held."""
+    """A window that is being held. `endings` is what is left to do when it is left, with its lease or before it."""
 
     branch: BranchRef
     table_keys: frozenset[str] | None
     schema: bool
     lease: Lease
+    endings: list[Callable[[], None]] = field(default_factory=list)
 
     def covers(self, table_key: str) -> None:
         """A table outside the window may not be committed: a hard error in every build."""
@@ -49,6 +50,16 @@ class Window:
     def check(self) -> None:
         """Fail if the branch's lease was lost: this process was paused for too long."""
         self.lease.check()
+
+    def end(self) -> None:
+        """Do what is left to do, now."""
+        while self.endings:
+            self.endings.pop()()
+
+
+def _give_back_at_once(window: Window) -> None:
+    window.end()
+    window.lease.release()
 
 
 class CommitWindows:
@@ -67,15 +78,13 @@ class CommitWindows:
         schema: bool = False,
         wait: float | None = None,
         more_wait: Callable[[], int] = lambda: 0,
-        stays: Callable[[], bool] = lambda: False,
-        give_back: Callable[[Lease], object] = Lease.release,
+        give_back: Callable[[Window], object] = _give_back_at_once,
     ) -> Iterator[Window]:
         """Hold the window over `table_keys` of `branch`; `Busy` when others hold it for longer than `wait` seconds.
 
         None stands for every table. Without `wait` it is as long as the settings say. The lease is passed on to the
         next writer of this process if there is one: somebody waits here for the window, or `more_wait` knows how many
-        will. If `stays` says so it is kept for an instant in case there will be one. Otherwise `give_back` releases it,
-        if the work in the window was done.
+        will. Otherwise `give_back` releases it, and ends the window, if the work in it was done.
         """
         keys = frozenset(table_keys) if table_keys is not None else None
         deadline = time.monotonic() + (settings().lease_wait_seconds if wait is None else wait)
@@ -87,10 +96,11 @@ class CommitWindows:
         with _in_line(line), _held_locks(self._graph, names, deadline, branch):
             failpoint("window.before_lease")
             held = take(self._graph, lease_name(branch)) or PassedOn(self._acquired(branch, deadline))
+            window = Window(branch, keys, schema, held.lease)
             done = untouched = False
             try:
                 failpoint("window.entered")
-                yield Window(branch, keys, schema, held.lease)
+                yield window
                 failpoint("window.leaving")
                 done = True
             except TableMoved:
@@ -100,13 +110,14 @@ class CommitWindows:
             finally:
                 wanted, in_line = (more_wait(), _others_in(line)) if done or untouched else (0, 0)
                 held = held.with_waiting(max(wanted, in_line))
-                left_for = _left_for(held, wanted, in_line, done and stays())
+                left_for = _left_for(held, wanted, in_line)
                 if left_for is not None:
+                    window.end()
                     pass_on(self._graph, held, left_for)
                 elif done:
-                    give_back(held.lease)
+                    give_back(window)
                 else:
-                    held.lease.release()
+                    _give_back_at_once(window)
 
     def is_left(self, branch: BranchRef) -> bool:
         """Whether the lease of a branch was left to the next writer of this process."""
@@ -131,13 +142,13 @@ def lease_name(branch: BranchRef) -> str:
     return f"branch-{branch.incarnation}"
 
 
-def _left_for(held: PassedOn, wanted: int, in_line: int, stays: bool) -> float | None:
+def _left_for(held: PassedOn, wanted: int, in_line: int) -> float | None:
     """For how long a lease is left to the next writer of this process; None when it is not."""
     if held.may_be_again and wanted:
         return passed_on.UNTAKEN_SECONDS
     if held.may_be_again and in_line:
         return passed_on.IN_LINE_SECONDS
-    return passed_on.STAYING_SECONDS if stays and held.may_stay else None
+    return None
 
 
 class _Counted:

@@ -46,11 +46,11 @@ def lost_head(store: GraphParts, branch: BranchRef, state: ManifestState) -> Los
         return None
     if newest is None or newest == state.head.graph_commit_id:
         return None
-    if state.head.incarnation == branch.incarnation and _is_later(store, state, newest):
-        return None
     acknowledged = store.commits.get(newest)
     if acknowledged is None or acknowledged.manifest_version < state.version:
         # Versions only rise: what has an older one than the branch shows is no loss, wherever it stands in the log.
+        return None
+    if state.head.incarnation == branch.incarnation and _is_there(store, state, acknowledged):
         return None
     return LostHead(branch, state.head, acknowledged)
 
@@ -73,7 +73,9 @@ def refuse_lost_head(store: GraphParts, branch: BranchRef, state: ManifestState)
     store.seen_versions[branch.incarnation] = state.version
 
 
-def _is_later(store: GraphParts, state: ManifestState, newest: str) -> bool:
-    """Whether the state was published after what was looked up as the newest: somebody has published in between."""
+def _is_there(store: GraphParts, state: ManifestState, acknowledged: GraphCommit) -> bool:
+    """Whether the branch has that commit by now: others have published since the state was read, it and maybe more."""
     fresh = store.manifest.read_line(state.table.branch)
-    return fresh.version > state.version and fresh.head.graph_commit_id == newest
+    if fresh.version == acknowledged.manifest_version:
+        return fresh.head.graph_commit_id == acknowledged.graph_commit_id
+    return fresh.version > max(state.version, acknowledged.manifest_version)

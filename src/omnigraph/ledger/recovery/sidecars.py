@@ -236,6 +236,7 @@ class Sidecars:
     def __init__(self, objects: ObjectStore) -> None:
         self._objects = objects
         self._deferred: dict[str, Deferred] = {}
+        self._over: set[str] = set()
 
     def put(self, sidecar: Sidecar) -> StoredSidecar:
         """Phase A. Nobody else uses this operation id, so an object that exists already is an error."""
@@ -245,7 +246,9 @@ class Sidecars:
     def names(self) -> list[str]:
         """What unfinished work left, by name: sidecars, and the marks of `publish_marks`. A failure is loud."""
         failpoint("sidecar.list")
-        return [entry.path.rpartition("/")[2] for entry in self._objects.list(SIDECAR_PREFIX)]
+        # Asked before: one that is deleted meanwhile may be listed still.
+        over = {path_of(operation_id) for operation_id in tuple(self._over)}
+        return [e.path.rpartition("/")[2] for e in self._objects.list(SIDECAR_PREFIX) if e.path not in over]
 
     def list(self) -> list[str]:
         """The operation ids of all sidecars, oldest first."""
@@ -280,10 +283,17 @@ class Sidecars:
         failpoint("sidecar.plan")
         return self._replace(stored, replace(stored.sidecar, resolution=resolution))
 
+    def note_over(self, operation_id: str) -> None:
+        """The write of this sidecar is over, and it is about to be deleted: nobody here need look at it."""
+        self._over.add(operation_id)
+
     def delete(self, operation_id: str) -> None:
-        """Phase D."""
-        failpoint("sidecar.delete")
-        self._objects.delete(path_of(operation_id))
+        """Phase D. One that could not be deleted is work for whoever heals next."""
+        try:
+            failpoint("sidecar.delete")
+            self._objects.delete(path_of(operation_id))
+        finally:
+            self._over.discard(operation_id)
 
     def set_aside(self, operation_id: str) -> str:
         """Take a sidecar out of recovery's sight without losing it; where it is now."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import random
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -40,6 +41,10 @@ ROWS_IN_THE_WINDOW = 2 * STEPS[0]
 IDLE_SECONDS = 2.0
 """How long the thread waits for more to do before it ends."""
 
+PUT_OFF = 0.5
+"""While other processes write to the branch too a tail may grow by up to this part more, by chance: tables that are
+written to alike have long tails at the same time, and all of their writers would wait for all of the compactions."""
+
 ATTEMPTS = 8
 """How often a writer may be faster before the tail is left to the next write."""
 
@@ -63,6 +68,7 @@ class TailCompaction:
     def __init__(self, store: GraphStore) -> None:
         self._store = store
         self._waiting: dict[tuple[str, str], TableVersion] = {}
+        self._put_off: dict[tuple[str, str], float] = {}
         self._changed = threading.Condition()
         self._worker: threading.Thread | None = None
         self._closed = False
@@ -104,19 +110,23 @@ class TailCompaction:
                 branch, table_key = next(iter(self._waiting))
                 reached = self._waiting.pop((branch, table_key))
             try:
-                if self._has_many(reached):
+                if self._has_many(branch, table_key, reached):
+                    self._put_off.pop((branch, table_key), None)
                     compact_tail(self._store, branch, table_key)
             except (OmniGraphError, OSError) as error:
                 # The write is long done; the next one looks again.
                 _logger.info("the tail of %s on branch `%s` was not compacted: %s", table_key, branch, error)
 
-    def _has_many(self, reached: TableVersion) -> bool:
+    def _has_many(self, branch: str, table_key: str, reached: TableVersion) -> bool:
         """Whether a write left so many fragments that its table is worth looking at as it is now.
 
         What this process committed is at hand. To look up the newest version reads what other processes published,
         after each write, and mostly for nothing.
         """
-        return len(self._store.tables.fragments(reached)) > settings().auto_compact_fragments + 1
+        most: float = settings().auto_compact_fragments
+        if self._store.queue.is_accompanied(branch):
+            most *= 1.0 + self._put_off.setdefault((branch, table_key), random.uniform(0.0, PUT_OFF))
+        return len(self._store.tables.fragments(reached)) > most + 1
 
 
 def compact_tail(store: GraphStore, branch: str, table_key: str) -> None:

@@ -78,6 +78,8 @@ class SingleFlightCache(Generic[Value]):
         self._budget = budget
         self._used: dict[Hashable, int] = {}
         self._size_of = size_of
+        self._sizes: dict[Hashable, int] = {}
+        self._bytes = 0
         self._lock = threading.Lock()
         self._entries: OrderedDict[Hashable, Value] = OrderedDict()
         self._building: dict[Hashable, Future[Value]] = {}
@@ -117,6 +119,7 @@ class SingleFlightCache(Generic[Value]):
             del self._building[key]
             self._entries[key] = value
             self._used[key] = next(_USES)
+            self._weigh(key, value)
             self._evict()
         mine.set_result(value)
         if self._budget is not None:
@@ -137,6 +140,8 @@ class SingleFlightCache(Generic[Value]):
     def trim(self) -> None:
         """Count again: entries may have grown since they were put in."""
         with self._lock:
+            for key, value in self._entries.items():
+                self._weigh(key, value)
             self._evict()
 
     def report(self) -> CacheReport:
@@ -150,18 +155,26 @@ class SingleFlightCache(Generic[Value]):
         with self._lock:
             self._entries.clear()
             self._used.clear()
+            self._sizes.clear()
+            self._bytes = 0
+
+    def _weigh(self, key: Hashable, value: Value) -> None:
+        """Note the size of an entry. To ask all of them whenever one is put in would take longer than most builds."""
+        if self._max_bytes is not None:
+            size = self._size_of(value)
+            self._bytes += size - self._sizes.get(key, 0)
+            self._sizes[key] = size
 
     def _evict(self) -> None:
         while len(self._entries) > self._max_entries:
             self._drop_oldest()
         if self._max_bytes is None:
             return
-        size = sum(self._size_of(value) for value in self._entries.values())
-        while size > self._max_bytes and len(self._entries) > 1:
-            size -= self._size_of(self._drop_oldest())
+        while self._bytes > self._max_bytes and len(self._entries) > 1:
+            self._drop_oldest()
 
-    def _drop_oldest(self) -> Value:
+    def _drop_oldest(self) -> None:
         self._evictions += 1
-        key, value = self._entries.popitem(last=False)
+        key, _ = self._entries.popitem(last=False)
         del self._used[key]
-        return value
+        self._bytes -= self._sizes.pop(key, 0)

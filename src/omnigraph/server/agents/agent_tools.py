@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,15 @@ from omnigraph.graph import Graph
 from omnigraph.policy.actions import TO_A_BRANCH, Action
 from omnigraph.policy.decide_access import Policy
 from omnigraph.read.result.result import Result
+from omnigraph.read.state.control import CancelToken
+from omnigraph.server.error_bodies import encoded
 from omnigraph.stored.registry import Registry, StoredQuery
 from omnigraph.stored.tool_catalog import input_schema
 
 MOST_ROWS = 1_000
 """Rows and changes that a tool gives back; an agent asks again, more precisely, for others."""
+MOST_BYTES = 1 << 20
+"""Bytes of rows and changes, as JSON, that a tool gives back: more would only fill the memory of an agent."""
 
 _TEXT = {"type": "string"}
 _BRANCH = {"type": "string", "description": "The branch; `main` by default."}
@@ -36,22 +40,33 @@ class AgentTool:
 
 
 class AgentTools:
-    """What one actor is offered on one graph."""
+    """What one actor is offered on one graph. `cancel` stops what they read; what they write comes to its end."""
 
     def __init__(
-        self, graph: Graph, queries: Registry, policy: Policy | None, actor: str | None, seconds: float = 60.0
+        self,
+        graph: Graph,
+        queries: Registry,
+        policy: Policy | None,
+        actor: str | None,
+        seconds: float = 60.0,
+        cancel: CancelToken | None = None,
     ) -> None:
         self._graph = graph
         self._queries = queries
         self._policy = policy
         self._actor = actor
         self._seconds = seconds
+        self._cancel = cancel
 
     def offered(self) -> list[AgentTool]:
         """The tools, stored queries first."""
         tools = [self._stored(query) for query in self._queries.exposed()] if self._may(Action.INVOKE_QUERY) else []
         taken = {tool.name for tool in tools}
         return tools + [tool for tool in self._general() if tool.name not in taken]
+
+    def changes(self, name: str) -> bool:
+        """Whether a tool changes something."""
+        return any(tool.mutates for tool in self.offered() if tool.name == name)
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Run a tool. One that is not offered is one that is not there."""
@@ -158,27 +173,47 @@ class AgentTools:
         self, source: str, name: str | None, params: Mapping[str, Any] | None, branch: str | None, at: str | None
     ) -> dict[str, Any]:
         result: Result = self._graph.query(
-            source, name, params, branch=branch, at=at, actor=self._actor, timeout=self._seconds
+            source,
+            name,
+            params,
+            branch=branch,
+            at=at,
+            actor=self._actor,
+            timeout=self._seconds,
+            cancel=self._cancel,
         )
-        shown = result.part(0, min(len(result), MOST_ROWS))
-        found = {**result.head_json(), "rows": json.loads(shown.to_json())}
-        if len(result) > MOST_ROWS:
-            found["note"] = f"these are the first {MOST_ROWS} of {len(result)} rows; add a limit or a filter"
-        return found
+        rows = json.loads(result.part(0, min(len(result), MOST_ROWS)).to_json())
+        return {**result.head_json(), **_bounded("rows", rows, len(result))}
 
     def _diff(self, given: Mapping[str, Any]) -> dict[str, Any]:
         found = self._graph.diff(given["from"], given["to"], actor=self._actor)
-        changes = []
-        for change in found:
-            changes.append(change.to_json())
-            if len(changes) == MOST_ROWS:
-                break
-        return {"summary": [count.to_json() for count in found.summary()], "changes": changes}
+        summary = [count.to_json() for count in found.summary()]
+        total = sum(count["inserts"] + count["updates"] + count["deletes"] for count in summary)
+        return {"summary": summary, **_bounded("changes", (change.to_json() for change in found), total)}
 
     def _merge(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        dry_run = given.get("dry_run", False)
+        if not isinstance(dry_run, bool):
+            raise BadRequest("merge: dry_run is true or false")
+        into = given.get("into")
         return self._graph.merge(
-            given["source"], given.get("into", "main"), dry_run=bool(given.get("dry_run")), actor=self._actor
+            given["source"], "main" if into is None else into, dry_run=dry_run, actor=self._actor
         ).to_json()
+
+
+def _bounded(name: str, found: Iterable[Any], total: int) -> dict[str, Any]:
+    """As much of a list as an agent is given; when that is not all of it, a note says so."""
+    shown: list[Any] = []
+    size = 0
+    for one in found:
+        size += len(encoded(one))
+        if len(shown) == MOST_ROWS or size > MOST_BYTES:
+            break
+        shown.append(one)
+    if len(shown) == total:
+        return {name: shown}
+    told = f"these are the first {len(shown)} of {total} {name}: at most {MOST_ROWS}, and {MOST_BYTES >> 20} MB of them"
+    return {name: shown, "note": f"{told}, are given; ask for less at a time"}
 
 
 def _schema(properties: dict[str, Any], *required: str) -> dict[str, Any]:

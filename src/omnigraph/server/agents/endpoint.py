@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -11,11 +12,19 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from omnigraph.read.state.control import CancelToken
 from omnigraph.server.agents.agent_tools import AgentTools
 from omnigraph.server.agents.protocol import protocol_server
 from omnigraph.server.routes.graph_calls import GraphCall, ServerState
 
 PATH = "/graphs/{graph_id}/mcp"
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A route as metrics, the log and traces name it."""
+
+    path: str
 
 
 class AgentEndpoint:
@@ -34,6 +43,7 @@ class AgentEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request. Whether the graph is there for this actor is told before anything is read."""
+        scope["route"] = _Named(PATH)
         self._call(Request(scope, receive))
         await self._manager.handle_request(scope, receive, send)
 
@@ -42,16 +52,20 @@ class AgentEndpoint:
         served = self._state.graphs.get(request.path_params["graph_id"], actor)
         return GraphCall(request, served, self._state, actor)
 
-    async def _with_tools(self, work: Callable[[AgentTools], Any]) -> Any:
+    async def _with_tools(self, work: Callable[[AgentTools], Any], name: str | None) -> Any:
         request = self._server.request_context.request
         assert isinstance(request, Request)
         call = self._call(request)
-        tools = AgentTools(
-            call.graph, call.served.queries, call.served.policy, call.actor, self._state.settings.query_seconds
-        )
-        return await call.write(lambda: work(tools))
+
+        def tools(cancel: CancelToken | None = None) -> AgentTools:
+            seconds = self._state.settings.query_seconds
+            return AgentTools(call.graph, call.served.queries, call.served.policy, call.actor, seconds, cancel)
+
+        if name is not None and tools().changes(name):
+            return await call.write(lambda: work(tools()))
+        return await call.read(lambda cancel: work(tools(cancel)))
 
 
 def agent_route(endpoint: AgentEndpoint) -> Route:
-    """The route of the endpoint."""
-    return Route(PATH, endpoint, include_in_schema=False)
+    """The route of the endpoint. It has nothing to tell by itself, so there is no stream to listen to by a GET."""
+    return Route(PATH, endpoint, methods=["POST"], include_in_schema=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import omnigraph as og
+from omnigraph.read.state.control import CancelToken
 from omnigraph.server.agents.agent_tools import AgentTools
 from omnigraph.server.agents.protocol import protocol_server
 from omnigraph.stored.registry import read_registry
@@ -17,10 +18,14 @@ def serve_here(uri: str, *, queries: Path | None, policy: Path | None, actor: st
     """Speak MCP on standard input and output until it ends."""
     with og.open(uri, actor=actor, policy=policy) as graph:
         registry = read_registry(queries, graph.under(None).catalog())
-        tools = AgentTools(graph, registry, graph.policy, actor)
 
-        async def with_tools(work: Callable[[AgentTools], Any]) -> Any:
-            return await asyncio.to_thread(work, tools)
+        async def with_tools(work: Callable[[AgentTools], Any], _: str | None) -> Any:
+            token = CancelToken()
+            try:
+                return await asyncio.to_thread(work, AgentTools(graph, registry, graph.policy, actor, cancel=token))
+            except asyncio.CancelledError:
+                token.cancel()
+                raise
 
         asyncio.run(_speak(protocol_server(with_tools)))
 

@@ -17,8 +17,8 @@ from omnigraph.server.error_bodies import encoded
 
 T = TypeVar("T")
 
-With = Callable[[Callable[[AgentTools], Any]], Awaitable[Any]]
-"""Runs work on the tools of whoever asks, off the event loop."""
+With = Callable[[Callable[[AgentTools], Any], str | None], Awaitable[Any]]
+"""Runs work on the tools of whoever asks, off the event loop: that of the named tool, or what only looks."""
 
 INSTRUCTIONS = (
     "A typed, versioned property graph. Read the schema first. Work on a branch of your own (branch_create), compare "
@@ -32,7 +32,7 @@ def protocol_server(with_tools: With) -> Server[Any, Any]:
 
     @server.list_tools()  # type: ignore[no-untyped-call, untyped-decorator]  # the SDK has no types here
     async def list_tools() -> list[types.Tool]:
-        offered = await with_tools(lambda tools: tools.offered())
+        offered = await with_tools(lambda tools: tools.offered(), None)
         return [
             types.Tool(
                 name=tool.name,
@@ -47,7 +47,7 @@ def protocol_server(with_tools: With) -> Server[Any, Any]:
     async def call_tool(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
         # The SDK keeps one definition of each tool for all callers; what a tool takes is checked by the tools.
         try:
-            found = await with_tools(lambda tools: tools.call(name, arguments))
+            found = await with_tools(lambda tools: tools.call(name, arguments), name)
         except OmniGraphError as error:
             return types.CallToolResult(content=[types.TextContent(type="text", text=error.message)], isError=True)
         text = encoded(found).decode()
@@ -62,7 +62,7 @@ def protocol_server(with_tools: With) -> Server[Any, Any]:
 
     @server.read_resource()  # type: ignore[no-untyped-call, untyped-decorator]  # the SDK has no types here
     async def read_resource(uri: AnyUrl) -> Iterable[ReadResourceContents]:
-        text = await with_tools(lambda tools: tools.resource(str(uri)))
+        text = await with_tools(lambda tools: tools.resource(str(uri)), None)
         kind = "text/plain" if str(uri) == SCHEMA_URI else "application/json"
         return [ReadResourceContents(text, kind)]
 

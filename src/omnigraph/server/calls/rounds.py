@@ -4,6 +4,9 @@ A look-up takes about a millisecond. Given a thread each, many of them at once s
 threads. So the first one is run at once, those that come meanwhile wait, and the next round runs all that wait: it
 looks at the branch once, reads their rows at once, and wakes the event loop once. Nothing else is run here, so nobody
 waits for a long read; and where a round takes long, because storage does, the next begins beside it.
+
+Clients who were answered together ask again together, one right after the other. So behind a round of several the next
+one is not begun by the first of them, with the others left to wait for it, but when all who have come were heard.
 """
 
 from __future__ import annotations
@@ -29,6 +32,13 @@ MOST_TOGETHER = 64
 
 PATIENCE = 0.025
 """Seconds that a read waits for a round of others before it begins one beside it."""
+
+CROWD = 3
+"""Reads of a round behind which others are waited for."""
+
+GATHERED = 3
+"""Turns of the event loop behind a crowd before its next round begins: answers go out in one, requests come in with the
+next, and reach their round in the one after it. Where nobody comes that takes some hundredths of a millisecond."""
 
 SOON = 0.05
 """Seconds before somebody looks whether the clients of a round are still there."""
@@ -96,6 +106,8 @@ class Rounds:
         self._waiting: list[Waiting] = []
         self._under_way: list[list[Waiting]] = []
         self._impatient: asyncio.TimerHandle | None = None
+        self._last = 0
+        self._gathering: asyncio.Handle | None = None
 
     async def read(
         self, request: Request, graph: Graph, ask: ReadAsk, begin: Callable[[Result], Begun]
@@ -106,7 +118,7 @@ class Rounds:
         one = Waiting(request, graph, replace(ask, cancel=token), begin, token, loop.create_future())
         self._waiting.append(one)
         if self._has_room():
-            self._start(loop)
+            self._start_soon(loop)
         elif self._impatient is None:
             self._impatient = loop.call_later(PATIENCE, self._start, loop)
         try:
@@ -118,6 +130,20 @@ class Rounds:
         """Whether a round may begin now: beside a single read there is room for another, and a third one waits."""
         return not self._under_way or (len(self._under_way) == 1 and len(self._under_way[0]) == 1)
 
+    def _start_soon(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin a round: now, or behind a crowd when those have been heard who come too."""
+        if self._last < CROWD or len(self._waiting) >= MOST_TOGETHER:
+            self._start(loop)
+        elif self._gathering is None:
+            self._gathering = loop.call_soon(self._gather, loop, GATHERED)
+
+    def _gather(self, loop: asyncio.AbstractEventLoop, turns: int) -> None:
+        if turns and self._waiting:
+            self._gathering = loop.call_soon(self._gather, loop, turns - 1)
+        else:
+            self._gathering = None
+            self._start(loop)
+
     def _start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin a round with those who wait."""
         if self._impatient is not None:
@@ -127,6 +153,7 @@ class Rounds:
         if not group:
             return
         self._under_way.append(group)
+        self._last = len(group)
         if self._waiting:
             self._impatient = loop.call_later(PATIENCE, self._start, loop)
         late = loop.call_later(SOON, _watch, group)
@@ -144,7 +171,7 @@ class Rounds:
         late.cancel()
         self._under_way.remove(group)
         if self._waiting and self._has_room():
-            self._start(loop)
+            self._start_soon(loop)
         for one in group:
             if one.answer.done():
                 continue

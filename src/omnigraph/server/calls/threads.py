@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from omnigraph.errors import QueryTimeout
 from omnigraph.read.state.control import CancelToken
 from omnigraph.server.calls.admission import Ticket
 from omnigraph.server.calls.growing_file import GrowingFile
@@ -42,17 +43,34 @@ class Threads:
         self.lookups = Lookups()
         self.rounds = Rounds(self._readers)
 
-    async def read(self, request: Request, work: Callable[[CancelToken], T]) -> T:
-        """Run a read. When the client goes, it is cancelled."""
+    async def read(self, request: Request, work: Callable[[CancelToken], T], seconds: float | None = None) -> T:
+        """Run a read. When the client goes, it is cancelled; one that finds no thread within its seconds is not run."""
         token = CancelToken()
-        running = asyncio.get_running_loop().run_in_executor(self._readers, work, token)
+        begun = False
+
+        def run() -> T:
+            nonlocal begun
+            begun = True
+            return work(token)
+
+        running = asyncio.get_running_loop().run_in_executor(self._readers, run)
         try:
             done, _ = await asyncio.wait({running}, timeout=SOON)
             if not done:
                 gone = asyncio.ensure_future(_until_gone(request))
                 try:
                     either: set[asyncio.Future[Any]] = {running, gone}
-                    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+                    left = None if seconds is None else max(0.0, seconds - SOON)
+                    done, _ = await asyncio.wait(either, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+                    if not done and not begun and running.cancel():
+                        token.cancel()  # for the case that it has just begun
+                        raise QueryTimeout(
+                            f"the read could not begin within {seconds:g} s, since others are under way; try again, or "
+                            "give it more time",
+                            timeout=seconds,
+                        )
+                    if not done:
+                        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
                 finally:
                     gone.cancel()
         finally:

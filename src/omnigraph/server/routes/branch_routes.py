@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Query
 from starlette.responses import Response
 
 from omnigraph.errors import NotFound
@@ -75,11 +76,15 @@ async def merge(call: Call, body: MergeBody) -> Response:
 
 
 @router.delete("/branches/{name:path}", responses=replies(DeletedReply), summary="Delete a branch")
-async def delete_branch(call: Call, name: str) -> Response:
+async def delete_branch(
+    call: Call,
+    name: str,
+    force: Annotated[bool, Query(description="Also when other branches were made from it; they stay.")] = False,
+) -> Response:
     """Its name is free at once."""
 
     def work() -> bytes:
-        call.graph.branch_delete(name, actor=call.actor)
+        call.graph.branch_delete(name, force=force, actor=call.actor)
         return encoded({"name": name, "deleted": True})
 
     return json_reply(await call.write(work, Need(Action.BRANCH_DELETE, name)))

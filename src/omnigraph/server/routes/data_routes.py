@@ -32,8 +32,23 @@ from omnigraph.server.routes.graph_calls import (
     json_reply,
     replies,
 )
-from omnigraph.server.routes.reply_shapes import EmbedReply, EntityReply, LoadReply, MutateReply, QueryReply
-from omnigraph.server.routes.request_bodies import EmbedBody, ExportBody, LoadBody, MutateBody, OldQueryBody, QueryBody
+from omnigraph.server.routes.reply_shapes import (
+    EmbedReply,
+    EntityReply,
+    LoadReply,
+    MutateReply,
+    PlanOfQuery,
+    QueryReply,
+)
+from omnigraph.server.routes.request_bodies import (
+    EmbedBody,
+    ExplainBody,
+    ExportBody,
+    LoadBody,
+    MutateBody,
+    OldQueryBody,
+    QueryBody,
+)
 from omnigraph.server.routes.result_bytes import ARROW, arrow_pieces, json_pieces
 
 router = graph_router()
@@ -66,6 +81,27 @@ EARLY_BYTES = 4 << 20
 async def query(call: Call, body: QueryBody, _timeout: Timeout = None) -> Response:
     """Rows of one snapshot. A mutation is refused here."""
     return await run_read(call, body.query, body.name, body.params, body.branch, body.snapshot)
+
+
+@router.post("/explain", responses=replies(PlanOfQuery), summary="How a read query would run")
+async def explain(call: Call, body: ExplainBody, _timeout: Timeout = None) -> Response:
+    """Its steps with estimates and choices; with `analyze` it is run, and they have rows and times."""
+    seconds = call.seconds
+
+    def work(_: CancelToken) -> bytes:
+        found = call.graph.explain(
+            body.query,
+            body.name,
+            body.params,
+            branch=body.branch,
+            at=body.snapshot,
+            analyze=body.analyze,
+            actor=call.actor,
+            timeout=seconds,
+        )
+        return encoded(found.to_json())
+
+    return json_reply(await call.read(work, _read_need(body.branch, body.snapshot)))
 
 
 @router.post("/mutate", responses=replies(MutateReply), summary="Run a mutation")

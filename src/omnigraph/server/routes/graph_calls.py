@@ -131,7 +131,7 @@ class GraphCall:
             threads.lookups.note(query, read.row is not None)
             return _begun(pieces(read.result()))
 
-        return await threads.read(self.request, work)
+        return await threads.read(self.request, work, ask.timeout)
 
     async def _sent(self, begin: Callable[[], Awaitable[Begun]], media_type: str, *needs: Need) -> Response:
         """A response whose first bytes are made now."""

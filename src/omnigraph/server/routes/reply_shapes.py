@@ -73,6 +73,35 @@ class QueryReply(BaseModel):
     rows: list[dict[str, Any]]
 
 
+class StepOfQuery(BaseModel):
+    """One step of a plan; rows and seconds of a run."""
+
+    step: str
+    what: str
+    depth: int
+    estimated_rows: float | None
+    choice: str | None
+    rows: int | None
+    seconds: float | None
+
+
+class RunOfQuery(BaseModel):
+    """The figures of a run."""
+
+    rows: int
+    seconds: float
+    planning_seconds: float
+    peak_bytes: int
+
+
+class PlanOfQuery(BaseModel):
+    """How a read query runs."""
+
+    query: str
+    steps: list[StepOfQuery]
+    run: RunOfQuery | None
+
+
 class MutateReply(BaseModel):
     """What a mutation did."""
 

@@ -1,18 +1,49 @@
-"""The bodies of requests. A key that is not known is left alone: an actor that a client sends means nothing."""
+"""The bodies of requests. A key that is not known is told; only an actor that a client sends is passed over."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+
+from omnigraph.diagnostics import did_you_mean
+from omnigraph.server.json_requests import MEANS_NOTHING
 
 Snapshot = str | int | None
 
 
 class Body(BaseModel):
-    """What they have in common."""
+    """What they have in common: a misspelled `branch` must not become the one that is meant where none is named."""
 
-    model_config = ConfigDict(populate_by_name=True, strict=False)
+    model_config = ConfigDict(populate_by_name=True, strict=False, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_what_is_known(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        fields = _fields(cls)
+        found: dict[str, str] = {}
+        for name in given:
+            field = fields.get(name)
+            if field is None and name not in MEANS_NOTHING:
+                hint = did_you_mean(str(name), list(fields))
+                raise ValueError(f"there is no `{name}` here{f'; {hint}' if hint else ''}")
+            if field is not None and found.setdefault(field, name) != name:
+                raise ValueError(f"`{found[field]}` and `{name}` are one thing; give one of them")
+        return {name: value for name, value in given.items() if name in fields}
+
+
+@cache
+def _fields(body: type[Body]) -> dict[str, str]:
+    """The names that a body may have, newest first, and the fields that they mean."""
+    found: dict[str, str] = {}
+    for field, info in body.model_fields.items():
+        names = info.validation_alias or field
+        for name in names.choices if isinstance(names, AliasChoices) else [names]:
+            found[str(name)] = field
+    return {**found, **{field: field for field in body.model_fields if not field.endswith("_")}}
 
 
 class QueryBody(Body):
@@ -25,6 +56,12 @@ class QueryBody(Body):
     params: dict[str, Any] | None = None
     branch: str | None = None
     snapshot: Snapshot = Field(None, description="An older state: a commit, a tag, a branch or a manifest version.")
+
+
+class ExplainBody(QueryBody):
+    """A read query whose plan is wanted."""
+
+    analyze: bool = Field(False, description="Run it, and show the rows and the time of each step.")
 
 
 class MutateBody(Body):

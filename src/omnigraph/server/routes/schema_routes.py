@@ -24,14 +24,14 @@ async def show(
     snapshot: Annotated[str | None, Query()] = None,
 ) -> Response:
     """As it was accepted."""
-    at = snapshot or branch
+    at = branch if snapshot is None else snapshot
 
     def work(_: CancelToken) -> bytes:
         state = call.graph.snapshot(at, actor=call.actor)
         source = call.graph.schema_source(state.head.graph_commit_id, actor=call.actor)
         return encoded({"schema_source": source, "schema_digest": state.schema_digest})
 
-    return json_reply(await call.read(work, Need(Action.READ, None if at else "main")))
+    return json_reply(await call.read(work, Need(Action.READ, None if at is not None else "main")))
 
 
 @router.post("/schema/plan", responses=replies(PlanReply), summary="The steps to another schema")

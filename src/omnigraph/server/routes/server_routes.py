@@ -17,12 +17,14 @@ _METRICS: Responses = {
 }
 
 
+@router.head("/healthz", include_in_schema=False)
 @router.get("/healthz", responses=replies(HealthReply), summary="Whether the server runs")
 async def healthz() -> Response:
     """For everybody."""
     return json_reply({"status": "ok"})
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get(
     "/readyz",
     responses={**replies(HealthReply), 503: {"model": HealthReply, "description": "not ready"}},

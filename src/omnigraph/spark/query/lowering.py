@@ -36,7 +36,7 @@ class Lowering:
     def __init__(
         self,
         tables: Tables,
-        one_row: DataFrame,
+        one_row: Callable[[], DataFrame],
         bind: Callable[[ir.Expr], ir.Expr],
         searching: Searching,
         names: Names,
@@ -62,7 +62,7 @@ class Lowering:
         """The rows of an operator. `outer` are the enclosing rows inside `not { }`, `optional { }` and the like."""
         match operator:
             case ir.Unit():
-                return Bindings(self._one_row)
+                return Bindings(self._one_row())
             case ir.Outer(vars=names, columns=columns):
                 if outer is None:
                     raise InternalError("a block without an enclosing one refers to outer variables")

@@ -152,7 +152,7 @@ class _Run:
         tables = Tables(self._reads.rows, self.catalog, variables, needs, conditions, identities, names)
         lowering = Lowering(
             tables,
-            self.session.range(1).select(),
+            lambda: self.session.range(1).select(),
             self._bound,
             Searching(
                 self._reads.rows, self.reader(), caches_of(self.store), self.catalog, variables, self._query_vector

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 Frames = Callable[[str, Sequence[str], Filter | None], "DataFrame"]
-"""The rows of a table at the snapshot for which a condition holds, with these columns in this order."""
+"""The rows of a table at the snapshot for which a condition holds, with these columns in this order: `t0`, `t1`, …"""
 
 _OWN = ("id", "src", "dst")
 
@@ -62,7 +62,7 @@ class Tables:
                 made, rows = self.read(table_key, own, fields, (operator, var))
                 if with_key:
                     made[0] = self.variables.made_key(var, made[0], table_key)
-                parts.append(rows.select(*made).toDF(*names))
+                parts.append(rows.select(*[each.alias(name) for each, name in zip(made, names, strict=True)]))
         looked_at = [*(KEY for _ in own), *(field.place for field in fields)]
         return Bindings(union(parts), {(var, place): name for place, name in zip(looked_at, names, strict=True)})
 
@@ -82,7 +82,7 @@ class Tables:
         there = [field.column if has_field(graph_type, field) else None for field in fields]
         stored = list(dict.fromkeys([*own, *(name for name in there if name is not None)]))
         condition = None if bound is None else self.condition(table_key, *bound)
-        rows = self.frames(table_key, stored, condition).toDF(*[f"t{position}" for position in range(len(stored))])
+        rows = self.frames(table_key, stored, condition)
         place = {name: column(f"t{position}") for position, name in enumerate(stored)}
         looked_at = [_typed(None if name is None else place[name], field) for name, field in zip(there, fields)]
         return [*(place[name] for name in own), *looked_at], rows

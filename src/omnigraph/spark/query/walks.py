@@ -99,23 +99,28 @@ class Walks:
             there = step.to_bound or told_apart(step.to_var) or not self._tables.needs_only_key(step.to_var)
             wanted = _Wanted(here=here, there=there, key=told_apart(step.edge_var))
             key, *names = [self._names() for _ in (step, *fields)]
-            edges = self._edges(step, start, end, fields, wanted).toDF(from_, to, key, *names)
+            edges = self._edges(step, start, end, [from_, to, key, *names], fields, wanted)
             places = {(step.edge_var, f.place): name for f, name in zip(fields, names)}
             if wanted.key:
                 places[step.edge_var, KEY] = key
             return _Hop(edges, from_, to, places)
         if step.path_var is None:
-            return _Hop(self._edges(step, start, end, None, _PAIRS).distinct().toDF(from_, to), from_, to, {})
-        least = self._first_edges(self._edges(step, start, end, []).toDF("here", "there", "edge"))
+            return _Hop(self._edges(step, start, end, [from_, to]).distinct(), from_, to, {})
+        least = self._first_edges(self._edges(step, start, end, ["here", "there", "edge"], []))
         edges, places = self._with_path(step, self._path_of_one_hop(step, least, start, end), from_, to)
         return _Hop(edges, from_, to, places)
 
     def _edges(
-        self, step: ir.Expand, start: _Nodes, end: _Nodes, fields: Sequence[Field] | None, wanted: _Wanted | None = None
+        self,
+        step: ir.Expand,
+        start: _Nodes,
+        end: _Nodes,
+        names: Sequence[str],
+        fields: Sequence[Field] | None = None,
+        wanted: _Wanted | None = None,
     ) -> DataFrame:
-        """Where edges lead from and to, one row for each way an edge is followed; with fields, its key and those.
-
-        What is not `wanted` is null.
+        """Where edges lead from and to, one row for each way an edge is followed; with fields, its key and those: under
+        these names. What is not `wanted` is null.
         """
         parts = []
         wanted = wanted or (_PAIRS if fields is None else _EVERYTHING)
@@ -147,24 +152,26 @@ class Walks:
                 if once:
                     edges = edges.where(read["src"] != read["dst"])
                 nodes = [
-                    made_node(read.get(name, _nothing()), type_, mixed=side.mixed)
+                    made_node(read[name] if name in read else _nothing(), type_, mixed=side.mixed)
                     for (name, type_), side in ((first, start), (second, end))
                 ]
                 if fields is not None:
-                    key = read.get("id", _nothing())
+                    key = read["id"] if "id" in read else _nothing()
                     nodes.append(made_node(key, type_name(table_key), mixed=self._has_mixed_edges(step)))
                     nodes += behind[: len(fields)]
-                parts.append(edges.select(*[c.alias(f"e{position}") for position, c in enumerate(nodes)]))
-        return union(parts) if parts else self._no_edges(step, start, end, fields)
+                parts.append(edges.select(*[each.alias(name) for each, name in zip(nodes, names, strict=True)]))
+        return union(parts) if parts else self._no_edges(step, start, end, names, fields)
 
-    def _no_edges(self, step: ir.Expand, start: _Nodes, end: _Nodes, fields: Sequence[Field] | None) -> DataFrame:
+    def _no_edges(
+        self, step: ir.Expand, start: _Nodes, end: _Nodes, names: Sequence[str], fields: Sequence[Field] | None
+    ) -> DataFrame:
         """None of the edge types fits: the right columns without a row."""
         table_key = self._tables.edge_tables(step)[0][0]
         own, edges = self._tables.read(table_key, ["src", "dst", "id"], fields or [])
         made = [made_node(own[0], "", mixed=start.mixed), made_node(own[1], "", mixed=end.mixed)]
         if fields is not None:
             made += [made_node(own[2], "", mixed=self._has_mixed_edges(step)), *own[3:]]
-        return edges.where("false").select(*[c.alias(f"e{position}") for position, c in enumerate(made)])
+        return edges.where("false").select(*[each.alias(name) for each, name in zip(made, names, strict=True)])
 
     def _has_mixed_edges(self, step: ir.Expand) -> bool:
         known = self._tables.variables
@@ -209,10 +216,10 @@ class Walks:
         sources = rows.frame.select(_written(column(rows.key(step.from_var)), start, nodes)).toDF("source")
         sources = sources.where("source is not null").distinct().localCheckpoint(eager=False)
         if step.path_var is None:
-            edges = self._edges(step, nodes, nodes, None).distinct().toDF("here", "there").localCheckpoint(eager=False)
+            edges = self._edges(step, nodes, nodes, ["here", "there"]).distinct().localCheckpoint(eager=False)
             found = _reached(sources, edges, step)
         else:
-            edges = self._edges(step, nodes, nodes, []).toDF("here", "there", "edge").localCheckpoint(eager=False)
+            edges = self._edges(step, nodes, nodes, ["here", "there", "edge"], []).localCheckpoint(eager=False)
             found = _least_walks(sources, edges, step)
         if nodes.mixed:
             found = _of_types(_of_types(found, "source", start), "node", end)
@@ -364,7 +371,7 @@ def _orientations(direction: ir.Direction, source: str, target: str) -> list[tup
 def _nothing() -> Column:
     from pyspark.sql import functions as f
 
-    return f.lit(None).cast("string")
+    return f.expr("cast(null as string)")
 
 
 def _text(value: str) -> Column:

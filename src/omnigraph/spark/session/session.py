@@ -109,6 +109,9 @@ def common_settings() -> dict[str, str]:
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.python.task.killTimeout": "500ms",
+        # Else PySpark asks the JVM some ten questions for each column that a program names, in order to say in an error
+        # which line named it.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.python.daemon.module": "omnigraph.spark.session.worker_daemon",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_log_settings().as_uri()}",
     }

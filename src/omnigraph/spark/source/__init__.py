@@ -1,3 +1,3 @@
 """`omnigraph` as a Spark data source: reads pinned to a snapshot, writes through the same checks as every load."""
 
-__all__ = ["datasource", "scan_plan"]
+__all__ = ["datasource", "scan_plan", "task_reads"]

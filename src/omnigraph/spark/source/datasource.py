@@ -19,11 +19,13 @@ from pyspark.sql.types import StructType
 from omnigraph.choices import Target
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, NotFound
+from omnigraph.spark.session.session import usable_cores
 from omnigraph.spark.session.worker_python import require_python_for_planning
 from omnigraph.spark.source.frame_options import FrameOptions, graph_uri
 from omnigraph.spark.source.option_names import FRAME, STREAM_OUT
 from omnigraph.spark.source.readers import FilteringReader, Reader, tables_of
 from omnigraph.spark.source.scan_plan import ScanPlan, plan_from_text, scan_plan
+from omnigraph.spark.source.task_reads import read_by_tasks, rows_for_each_task, rows_frame
 from omnigraph.spark.types import spark_schema
 from omnigraph.storage.values import TableVersion
 
@@ -32,9 +34,6 @@ if TYPE_CHECKING:
     from omnigraph.storage.tables import TableStore
 
 FORMAT = "omnigraph"
-ROWS_PER_PARTITION = 500_000
-SMALLEST_PARTITION = 250_000
-LARGEST_PARTITION = 2_000_000
 
 
 def register(session: SparkSession, *, push_down: bool = True) -> None:
@@ -80,10 +79,17 @@ def table_frame(
     *,
     push_down: bool = False,
 ) -> DataFrame:
-    """The rows of one table version as a DataFrame, partitioned by fragments."""
+    """The rows of one table version as a DataFrame, partitioned by fragments.
+
+    By the data source only where something needs it: filters to hand down, a Connect session, or rows without columns.
+    Its rows cost Spark half as much again as those that tasks give back.
+    """
     schema = tables.schema(table)
     wanted = checked_columns(schema, columns)
     plan = scan_plan(table, schema, tables.fragments(table))
+    context = context_of(session)
+    if context is not None and wanted and not push_down:
+        return rows_frame(session, read_by_tasks(int(context.defaultParallelism), uri, plan, schema, wanted))
     return _planned_frame(session, uri, schema, wanted, plan, push_down=push_down)
 
 
@@ -108,10 +114,8 @@ def _planned_frame(
 
 
 def _rows_for(session: SparkSession, rows: int) -> int:
-    """Rows per partition that give every core one to read: a task costs as much as reading 100 000 rows."""
     context = context_of(session)
-    cores = int(context.defaultParallelism) if context is not None else 1
-    return min(max(-(-rows // cores), SMALLEST_PARTITION), LARGEST_PARTITION)
+    return rows_for_each_task(int(context.defaultParallelism) if context is not None else 1, rows)
 
 
 def table_at(store: GraphStore, type_name: str, at: Target, branch: str) -> TableVersion:
@@ -182,10 +186,12 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]  # PySpark has no t
         told = self.told
         if self.plan is None and not told.get("plan"):
             self._check_given_schema(schema)
-        rows = told.number("rowsPerPartition", ROWS_PER_PARTITION)
+        plan = self.resolve()
+        # The process that plans is told nothing of the cluster: as many tasks as this machine has cores, at least.
+        rows = told.number("rowsPerPartition", rows_for_each_task(usable_cores(), plan.rows))
         push_down = told.choice("pushDown", ("false", "true")) == "true"
         make = FilteringReader if push_down else Reader
-        return make(told.uri, self.resolve(), tuple(schema.fieldNames()), rows)
+        return make(told.uri, plan, tuple(schema.fieldNames()), rows)
 
     def _check_given_schema(self, given: StructType) -> None:
         """A schema that the caller gave chooses columns; it cannot change what they are."""

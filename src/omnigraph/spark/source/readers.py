@@ -16,14 +16,13 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from omnigraph.spark.session.worker_daemon import settle_worker
 from omnigraph.spark.source.scan_plan import ScanPlan, Stretch
 from omnigraph.spark.source.spark_filters import is_exact, to_condition
+from omnigraph.spark.source.task_reads import BATCH_ROWS
 from omnigraph.spark.types import to_travelling, travelling_schema
 from omnigraph.storage.reading.filters import Filter, and_
 from omnigraph.storage.uri import parse_root
 
 if TYPE_CHECKING:
     from omnigraph.storage.tables import TableStore
-
-_BATCH_ROWS = 32_768
 
 
 @dataclass
@@ -62,7 +61,7 @@ class Reader(DataSourceReader):  # type: ignore[misc]  # PySpark has no types he
             fragments=list(partition.stretch.fragments),
             offset=partition.stretch.offset,
             limit=partition.stretch.limit,
-            batch_size=_BATCH_ROWS,
+            batch_size=BATCH_ROWS,
             blobs="bytes",
         )
         for batch in reader:

@@ -6,6 +6,7 @@ __all__ = [
     "forks",
     "fragment_ids",
     "handles",
+    "ids_of_files",
     "manifest_files",
     "sessions",
     "shared_lookups",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from lance.dataset import LanceDataset, LanceOperation
 from lance.fragment import FragmentMetadata
 
 from omnigraph.storage.constants import ID_COLUMN
+from omnigraph.storage.handles.ids_of_files import Held, IdsOfFiles
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.values import TableVersion
 
@@ -32,13 +33,6 @@ MOST_IDS_WANTED = 1_000
 
 KEPT_IDS = 250_000
 """Ids that are kept per graph and process: about 25 MB. What is looked up least recently is dropped."""
-
-MOST_FILES = 8_192
-"""Files whose ids are kept: as many as eight tables in pieces can have. Every small write leaves one, and those that a
-compaction put together are looked into no more."""
-
-IDS_OF_A_FILE = 4
-"""A file takes up as much as so many ids beside those that it holds: files of one row are what small writes leave."""
 
 IDS_READ_FOR_ONE = 16_384
 """Ids that are read, once, so that the look-up of one knows where it is. For more of them an index is quicker."""
@@ -75,13 +69,22 @@ class Place:
     content: Hashable
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Pieces:
-    """The fragments of one version, of the small ones the file that has their ids, and the columns with their ids."""
+    """The fragments of one version by their numbers, and their order; of the small ones the file that has their ids;
+    and the columns with their numbers."""
 
-    fragments: Sequence[FragmentMetadata]
-    small: Mapping[int, str]
+    fragments: Mapping[int, FragmentMetadata]
+    order: Mapping[int, int]
+    large: Sequence[int]
+    small: Mapping[str, int]
     columns: tuple[tuple[str, int], ...]
+    complete_at: int | None = None
+    """When the ids of all small ones were last seen to be known."""
+
+    def in_order(self, numbers: Iterable[int]) -> tuple[int, ...]:
+        """Some of the fragments, each once, in the order of the table."""
+        return tuple(sorted(set(numbers), key=self.order.__getitem__))
 
 
 class FragmentIds:
@@ -89,8 +92,7 @@ class FragmentIds:
 
     def __init__(self, kept: int = KEPT_IDS) -> None:
         self._most = kept
-        self._held = self._room = 0
-        self._files: OrderedDict[str, frozenset[str]] = OrderedDict()
+        self._ids = IdsOfFiles(kept)
         self._last: OrderedDict[TableVersion, _Pieces | None] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -100,7 +102,7 @@ class FragmentIds:
             return
         path = _id_file(fragments[0], _id_field(handle))
         if path is not None and ID_COLUMN in rows.column_names:
-            self._keep({path: frozenset(rows[ID_COLUMN].to_pylist())})
+            self._ids.keep({path: rows[ID_COLUMN].to_pylist()})
 
     def narrow(
         self, handle: LanceDataset, table: TableVersion, wanted: pa.Array, most_read: int | None = None
@@ -112,46 +114,45 @@ class FragmentIds:
         pieces = self._pieces(handle, table)
         if pieces is None:
             return None
-        fragments, small = pieces.fragments, pieces.small
-        most = self._most // 2 if most_read is None else most_read
-        known = self._known(handle, table, [f for f in fragments if f.id in small], small, most)
-        if known is None:
-            return None
         ids = frozenset(wanted.to_pylist())
+        most = self._most // 2 if most_read is None else most_read
+        held = self._holders(handle, table, pieces, ids, most)
+        if held is None:
+            return None
+        if not ids:
+            return Narrowed((), frozenset(), ())
         present: set[str] = set()
-        elsewhere: list[int] = []
-        candidates: list[int] = []
-        for fragment in fragments:
-            path = small.get(fragment.id)
-            found = ids & known[path] if path is not None else ids
-            if not found:
-                continue
-            candidates.append(fragment.id)
-            if path is None or fragment.num_deletions:
-                elsewhere.append(fragment.id)
-            else:
-                present |= found
-        return Narrowed(tuple(candidates), frozenset(present), () if present == ids else tuple(elsewhere))
+        elsewhere: set[int] = set(pieces.large)
+        candidates: set[int] = set(pieces.large)
+        for each, numbers in held.items():
+            candidates.update(numbers)
+            for number in numbers:
+                if pieces.fragments[number].num_deletions:
+                    elsewhere.add(number)
+                else:
+                    present.add(each)
+        left = () if present == ids else pieces.in_order(elsewhere)
+        return Narrowed(pieces.in_order(candidates), frozenset(present), left)
 
     def place(self, handle: LanceDataset, table: TableVersion, wanted: str) -> Place | None:
         """Where the row with an id can be; None when that is not worth knowing."""
-        narrowed = self.narrow(handle, table, pa.array([wanted], pa.string()), IDS_READ_FOR_ONE)
         pieces = self._pieces(handle, table)
-        if narrowed is None or pieces is None:
+        held = None if pieces is None else self._holders(handle, table, pieces, (wanted,), IDS_READ_FOR_ONE)
+        if pieces is None or held is None:
             return None
-        held = [fragment for fragment in pieces.fragments if fragment.id in narrowed.candidates]
-        if any(fragment.overlays for fragment in held):
+        numbers = pieces.in_order((*pieces.large, *held[wanted]))
+        fragments = [pieces.fragments[number] for number in numbers]
+        if any(fragment.overlays for fragment in fragments):
             return None
-        return Place(narrowed.candidates, (pieces.columns, tuple(_content(fragment) for fragment in held)))
+        return Place(numbers, (pieces.columns, tuple(_content(fragment) for fragment in fragments)))
 
     def knows_all(self, handle: LanceDataset, table: TableVersion) -> bool:
         """Whether `place` finds every id of a table in one small fragment."""
         pieces = self._pieces(handle, table)
-        if pieces is None or len(pieces.small) < len(pieces.fragments):
+        if pieces is None or pieces.large:
             return False
-        with self._lock:
-            unknown = [f.physical_rows for f in pieces.fragments if pieces.small[f.id] not in self._files]
-        return int(sum(unknown)) <= IDS_READ_FOR_ONE
+        unknown = self._unknown(pieces, ()).unknown
+        return _rows_of(pieces, unknown) <= IDS_READ_FOR_ONE
 
     def _pieces(self, handle: LanceDataset, table: TableVersion) -> _Pieces | None:
         """The fragments of a version; None when there are too many or none is small. The last few are kept."""
@@ -181,10 +182,9 @@ class FragmentIds:
         if before is None or not isinstance(operation, LanceOperation.Update):
             return
         changed = {fragment.id for fragment in operation.updated_fragments}
-        kept = {fragment.id: fragment for fragment in before.fragments if fragment.id not in changed}
         fragments: list[FragmentMetadata] = []
         for number in handle.fragment_ids():
-            known = kept.get(number)
+            known = None if number in changed else before.fragments.get(number)
             if known is None:
                 fragment = handle.get_fragment(number)
                 if fragment is None:
@@ -196,63 +196,61 @@ class FragmentIds:
     def of_files(self, paths: Iterable[str]) -> dict[str, list[str]]:
         """What is known of the ids of some files, by their names, as far as that is little enough to tell others."""
         names = [path.rpartition("/")[2] for path in paths]
-        with self._lock:
-            found = {name: sorted(self._files[name]) for name in names if name in self._files}
+        found = {name: sorted(ids) for name in names if (ids := self._ids.of(name)) is not None}
         return found if sum(len(ids) for ids in found.values()) <= MOST_IDS_TOLD else {}
 
     def keep(self, files: Mapping[str, Iterable[str]]) -> None:
         """Keep the ids of files that somebody else has written. Names of data files are never used again."""
-        self._keep({name: frozenset(ids) for name, ids in files.items()})
+        self._ids.keep(files)
 
     def kept(self) -> int:
         """How many ids are held."""
-        return self._held
+        return len(self._ids)
 
-    def _known(
-        self,
-        handle: LanceDataset,
-        table: TableVersion,
-        fragments: Sequence[FragmentMetadata],
-        small: Mapping[int, str],
-        most: int,
-    ) -> dict[str, frozenset[str]] | None:
-        known: dict[str, frozenset[str]] = {}
-        with self._lock:
-            for path in small.values():
-                if path in self._files:
-                    self._files.move_to_end(path)
-                    known[path] = self._files[path]
-        unknown = [fragment for fragment in fragments if small[fragment.id] not in known]
-        if sum(fragment.physical_rows for fragment in unknown) > most:
-            return None
-        if unknown:
-            learned = _read_ids(handle, table, unknown)
+    def _holders(
+        self, handle: LanceDataset, table: TableVersion, pieces: _Pieces, wanted: Collection[str], most: int
+    ) -> dict[str, list[int]] | None:
+        """The small fragments that hold each id; None when more than `most` ids would have to be read to know."""
+        held = self._unknown(pieces, wanted)
+        small = pieces.small
+        found = {each: [small[file] for file in files if file in small] for each, files in held.files.items()}
+        if held.unknown:
+            if _rows_of(pieces, held.unknown) > most:
+                return None
+            learned = _read_ids(handle, table, [pieces.fragments[small[file]] for file in held.unknown])
             if learned is None:
                 return None
-            fresh = {small[number]: ids for number, ids in learned.items()}
-            self._keep(fresh)
-            known |= fresh
-        return known
+            self._ids.keep({file: learned[small[file]] for file in held.unknown})
+            for number, ids in learned.items():
+                for each in ids.intersection(wanted):
+                    found[each].append(number)
+        return found
 
-    def _keep(self, files: Mapping[str, frozenset[str]]) -> None:
-        with self._lock:
-            for path, ids in files.items():
-                if path not in self._files:
-                    self._files[path] = ids
-                    self._held += len(ids)
-                    self._room += len(ids) + IDS_OF_A_FILE
-            while (self._room > self._most or len(self._files) > MOST_FILES) and len(self._files) > 1:
-                _, dropped = self._files.popitem(last=False)
-                self._held -= len(dropped)
-                self._room -= len(dropped) + IDS_OF_A_FILE
+    def _unknown(self, pieces: _Pieces, wanted: Collection[str]) -> Held:
+        held = self._ids.holders(wanted, pieces.small, pieces.complete_at)
+        if not held.unknown:
+            pieces.complete_at = held.moment
+        return held
 
 
 def _pieces_of(fragments: Sequence[FragmentMetadata], columns: tuple[tuple[str, int], ...]) -> _Pieces | None:
     """None when none is small."""
     id_field = dict(columns).get(ID_COLUMN)
-    files = {f.id: _id_file(f, id_field) for f in fragments if f.physical_rows <= SMALL_FRAGMENT_ROWS}
-    small = {number: path for number, path in files.items() if path is not None}
-    return _Pieces(fragments, small, columns) if small else None
+    large: list[int] = []
+    small: dict[str, int] = {}
+    for fragment in fragments:
+        file = _id_file(fragment, id_field) if fragment.physical_rows <= SMALL_FRAGMENT_ROWS else None
+        if file is None or file in small:
+            large.append(fragment.id)
+        else:
+            small[file] = fragment.id
+    order = {fragment.id: place for place, fragment in enumerate(fragments)}
+    return _Pieces({each.id: each for each in fragments}, order, large, small, columns) if small else None
+
+
+def _rows_of(pieces: _Pieces, files: Iterable[str]) -> int:
+    """Rows of small fragments, deleted ones included."""
+    return sum(int(pieces.fragments[pieces.small[file]].physical_rows) for file in files)
 
 
 def _read_ids(

@@ -35,7 +35,7 @@ from omnigraph.errors import StorageKind
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.storage.constants import OS_LOCK_DIRECTORY
 from omnigraph.storage.objects.backends import open_backend
-from omnigraph.storage.objects.local_files import write_file
+from omnigraph.storage.objects.local_files import read_file, write_file
 from omnigraph.storage.objects.object_errors import LostPrecondition, ObjectExists, ObjectNotFound, storage_errors
 from omnigraph.storage.objects.os_locks import exclusive
 from omnigraph.storage.uri import Root, clean_path
@@ -411,8 +411,7 @@ class ObjectStore:
         # Without a lock: a put renames a whole file into place, so what is opened is one whole object. And without the
         # library, whose threads cost more than the file does: a small write reads several of these.
         try:
-            with open(f"{self.root.path}/{path}", "rb") as file:
-                return file.read()
+            return read_file(f"{self.root.path}/{path}")
         except (IsADirectoryError, NotADirectoryError):
             raise FileNotFoundError(path) from None
 

@@ -22,6 +22,7 @@ from omnigraph.storage.lance_errors import FileDamaged, TableNotFound, lance_err
 from omnigraph.storage.objects.object_errors import is_passing
 from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.reading.filters import Filter, eq, is_in, to_sql, value_asked
+from omnigraph.storage.reading.membership import members
 from omnigraph.storage.staging.staged_files import line_directory
 from omnigraph.storage.values import FragmentInfo, Ordering, TableVersion
 
@@ -340,25 +341,8 @@ def _take_by_scan(
     columns = options["columns"]
     names = None if columns is None or key in columns else [*columns, key]
     reader = scan(handles, table, **{**options, "columns": names if names is not None else columns})
-    kept = [_members(part, key, wanted) for part in _in_parts(reader, max(65_536, len(wanted)))]
-    rows = pa.concat_tables([*kept, reader.schema.empty_table()])
+    rows = members(reader, key, wanted)
     return rows.drop_columns([key]) if names is not None else rows
-
-
-def _in_parts(reader: pa.RecordBatchReader, rows: int) -> Iterator[pa.Table]:
-    """The stream in parts of about so many rows: each test of membership hashes all wanted ids anew."""
-    held: list[pa.RecordBatch] = []
-    for batch in reader:
-        held.append(batch)
-        if sum(one.num_rows for one in held) >= rows:
-            yield pa.Table.from_batches(held)
-            held = []
-    if held:
-        yield pa.Table.from_batches(held)
-
-
-def _members(part: pa.Table, key: str, wanted: pa.Array) -> pa.Table:
-    return part.filter(pc.is_in(part[key], value_set=wanted))
 
 
 def _fragments(handle: LanceDataset, table: TableVersion, wanted: Sequence[int] | None) -> Any:

@@ -21,8 +21,9 @@ from omnigraph.spark.query.expressions import BOOLEAN, spark_type
 from omnigraph.spark.query.groups.aggregates import Asked, merged, states_schema
 from omnigraph.spark.query.groups.group_tasks import SOMETHING, Batches, GroupStates, MergedStates
 from omnigraph.spark.query.needs import Field, field_of, stored_type
-from omnigraph.spark.query.snapshot_reads import ReadTable, SnapshotReads
+from omnigraph.spark.query.snapshot_reads import SnapshotReads
 from omnigraph.spark.query.tables import Tables, has_field, union
+from omnigraph.spark.source.task_reads import ReadTable
 from omnigraph.spark.spread import with_details
 from omnigraph.spark.types import travelling_type
 

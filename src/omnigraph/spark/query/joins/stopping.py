@@ -48,17 +48,16 @@ def _task_is_cancelled(session: SparkSession) -> Column:
 
     jvm = session._jvm
     assert jvm is not None
-    of_objects = jvm.org.apache.spark.sql.catalyst.expressions.objects
-    context = jvm.java.lang.Class.forName("org.apache.spark.TaskContext")
-    nothing = jvm.org.apache.spark.api.python.PythonUtils.toSeq([])
-    no_function = getattr(getattr(jvm.scala, "None$"), "MODULE$")
-    types = jvm.org.apache.spark.sql.types
+    # Whole names: each dot of `jvm.org.apache…` would be a question to the JVM.
+    invoke = getattr(jvm, "org.apache.spark.sql.catalyst.expressions.objects.Invoke")
+    static_invoke = getattr(jvm, "org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke")
+    object_type = getattr(jvm, "org.apache.spark.sql.types.ObjectType")
+    context = getattr(jvm, "java.lang.Class").forName("org.apache.spark.TaskContext")
+    nothing = getattr(jvm, "org.apache.spark.api.python.PythonUtils").toSeq([])
+    no_function = getattr(getattr(jvm, "scala.None$"), "MODULE$")
+    boolean = getattr(jvm, "org.apache.spark.sql.types.DataTypes").BooleanType
     # Both are said to be deterministic: Spark leaves any other condition where it is, and lets none stand in a join.
-    its_task = of_objects.StaticInvoke(
-        context, types.ObjectType(context), "get", nothing, nothing, True, True, True, no_function
-    )
-    asked = of_objects.Invoke(
-        its_task, "isInterrupted", types.DataTypes.BooleanType, nothing, nothing, True, True, True
-    )
-    made: Column = Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(asked))
+    its_task = static_invoke(context, object_type(context), "get", nothing, nothing, True, True, True, no_function)
+    asked = invoke(its_task, "isInterrupted", boolean, nothing, nothing, True, True, True)
+    made: Column = Column(getattr(jvm, "org.apache.spark.sql.classic.ExpressionUtils").column(asked))
     return made
