@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import BadRequest, SparkUnavailable
 from omnigraph.spark.session.java import require_java
+from omnigraph.spark.session.machine import machine_memory, usable_cores
 from omnigraph.spark.session.worker_python import settle_worker_python
 
 if TYPE_CHECKING:
@@ -125,24 +126,6 @@ def cores_of(master: str, cores: int) -> int:
         threads = master[len("local[") :].split("]")[0].split(",")[0].strip()
         return cores if threads == "*" else int(threads)
     return cores
-
-
-def machine_memory() -> int:
-    """Bytes of memory that this process may use: the control group's limit, if any, else the machine's."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            text = Path(limit).read_text().strip()
-        except OSError:
-            continue
-        if text.isdigit():
-            total = min(total, int(text))
-    return total
-
-
-def usable_cores() -> int:
-    """Cores that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 def _build(master: str, conf: Mapping[str, str]) -> SparkSession:

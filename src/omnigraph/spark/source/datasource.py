@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from omnigraph.choices import Target
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, NotFound
-from omnigraph.spark.session.session import usable_cores
+from omnigraph.spark.session.machine import usable_cores
 from omnigraph.spark.session.worker_python import require_python_for_planning
 from omnigraph.spark.source.frame_options import FrameOptions, graph_uri
 from omnigraph.spark.source.option_names import FRAME, STREAM_OUT

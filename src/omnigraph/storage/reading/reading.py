@@ -22,7 +22,7 @@ from omnigraph.storage.lance_errors import FileDamaged, TableNotFound, lance_err
 from omnigraph.storage.objects.object_errors import is_passing
 from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.reading.filters import Filter, eq, is_in, to_sql, value_asked
-from omnigraph.storage.reading.membership import members
+from omnigraph.storage.reading.wanted_rows import members
 from omnigraph.storage.staging.staged_files import line_directory
 from omnigraph.storage.values import FragmentInfo, Ordering, TableVersion
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage.reading import membership
-from omnigraph.storage.reading.membership import in_parts, members
+from omnigraph.storage.reading import wanted_rows
+from omnigraph.storage.reading.wanted_rows import in_parts, members
 
 SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64())])
 
@@ -21,7 +21,7 @@ def stream(batches: int, rows: int) -> pa.RecordBatchReader:
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(membership, "_FEWEST_ROWS", 1)
+    monkeypatch.setattr(wanted_rows, "_FEWEST_ROWS", 1)
 
 
 def sizes(batches: int, rows: int, wanted: int) -> list[int]:
@@ -30,14 +30,14 @@ def sizes(batches: int, rows: int, wanted: int) -> list[int]:
 
 def test_small_rows_are_tested_in_parts_of_several_times_as_many_as_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sizes(10, 4, 2) == [16, 16, 8]
-    monkeypatch.setattr(membership, "SCANNED_PART_BYTES", 1)
+    monkeypatch.setattr(wanted_rows, "SCANNED_PART_BYTES", 1)
     assert sizes(10, 4, 2) == [4] * 10
     assert sizes(10, 4, 10) == [12, 12, 12, 4]
 
 
 @pytest.mark.parametrize("most_bytes", [1, 1 << 20])
 def test_every_wanted_row_is_found_once(monkeypatch: pytest.MonkeyPatch, most_bytes: int) -> None:
-    monkeypatch.setattr(membership, "SCANNED_PART_BYTES", most_bytes)
+    monkeypatch.setattr(wanted_rows, "SCANNED_PART_BYTES", most_bytes)
     found = members(stream(10, 7), "id", pa.array(["p0", "p6", "p7", "p69", "nobody"]))
     assert found["n"].to_pylist() == [0, 6, 7, 69]
     assert members(stream(0, 1), "id", pa.array(["p0"])).schema == SCHEMA
