@@ -225,7 +225,7 @@ def undo_result(found: Json) -> UndoResult:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RemoteDiff:
     """The difference between two states: iterate for the changes, `summary()` for the counts."""
 
@@ -238,6 +238,10 @@ class RemoteDiff:
     def summary(self) -> tuple[TypeCount, ...]:
         """How many entities of each type differ, by operation."""
         return self.counts
+
+    def __repr__(self) -> str:
+        told = (f"{each.table_key} +{each.inserts} ~{each.updates} -{each.deletes}" for each in self.counts)
+        return f"<Diff: {', '.join(told) or 'no difference'}; iterate for the changes, summary() for the counts>"
 
 
 @dataclass(frozen=True, slots=True)
