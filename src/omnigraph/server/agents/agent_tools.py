@@ -124,8 +124,8 @@ class AgentTools:
                 AgentTool(
                     "query",
                     f"Run a read query in the query language on one state of the graph; at most {MOST_ROWS} rows come "
-                    f"back. The resource {SCHEMA_URI} has the types. It changes nothing: what may be changed is offered "
-                    "as stored queries, each a tool of its own.",
+                    f"back. The resource {SCHEMA_URI} has the types. It changes nothing: what may be changed is "
+                    "offered as stored queries, each a tool of its own.",
                     _schema(
                         {
                             "query": {**_TEXT, "description": "query q($x: String) { match { … } return { … } }"},
