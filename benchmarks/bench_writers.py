@@ -88,7 +88,7 @@ def _crowd(
     with make(uris[0]) as many, og.open(uris[1]) as graph:
 
         def single() -> Round:
-            # As long as the crowd writes: what a burst leaves to be logged and compacted after it is part of its price.
+            # As many as the crowd writes: what is logged and compacted a little later falls into the round on both sides.
             return threads(1, WRITES, lambda number: put(graph, number, False))
 
         single()
