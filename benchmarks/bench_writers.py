@@ -88,7 +88,7 @@ def _crowd(
     with make(uris[0]) as many, og.open(uris[1]) as graph:
 
         def single() -> Round:
-            # As many as the crowd writes: what is logged and compacted a little later falls into the round on both sides.
+            # As many as the crowd writes, so that what is logged and compacted later falls into the rounds of both.
             return threads(1, WRITES, lambda number: put(graph, number, False))
 
         single()
