@@ -48,6 +48,7 @@ OUTCOMES: Mapping[str, Outcome] = {
     "timeout": Outcome(504, "timeout", 1),
     "history_gap": Outcome(404, "not_found", 1),
     "stale_cursor": Outcome(400, "bad_request", 1),
+    "stale_checkpoint": Outcome(409, "conflict", 3),
     "embedding_refused": Outcome(400, "bad_request", 1),
     "embedding_unavailable": Outcome(503, "unavailable", 5),
     "storage": Outcome(500, "internal", 1),
@@ -276,6 +277,12 @@ class StaleCursor(OmniGraphError):
     """A change-feed cursor that belongs to another graph, branch incarnation or filter."""
 
     kind = "stale_cursor"
+
+
+class StaleCheckpoint(OmniGraphError):
+    """A stream into a graph came with a batch that is not the next one there: its checkpoint belongs elsewhere."""
+
+    kind = "stale_checkpoint"
 
 
 class SparkUnavailable(OmniGraphError):

@@ -18,6 +18,7 @@ from omnigraph.spark.stream.staged_records import Piece, as_line, place_of, plac
 from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.uri import parse_root
 from tests.faults.harness import failpoints_met, run_killed
+from tests.faults.test_kill_every_writer import EVERYWHERE
 
 SCHEMA = "node Person { slug: String @key  age: I32? }\nedge Knows: Person -> Person"
 QUERY = "5e0c"
@@ -29,6 +30,11 @@ def records(batch: int) -> list[str]:
     people = [{"type": "Person", "data": {"slug": f"p{batch}{n}", "age": n}} for n in range(3)]
     edges = [{"edge": "Knows", "from": f"p{batch}0", "to": f"p{batch}{n}"} for n in (1, 2)]
     return [json.dumps(record) for record in (*people, *edges)] + ["{no json"]
+
+
+def run_empty_batch(directory: str, batch: int, branch: str) -> None:
+    """A batch whose tasks had no records."""
+    publish_batch(f"{directory}/g.omni", SinkOptions(branch=branch), StreamBatch(QUERY, batch), "run", [])
 
 
 def run_batch(directory: str, batch: int, branch: str) -> None:
@@ -87,3 +93,21 @@ def test_a_batch_is_there_once_wherever_its_commit_was_killed(begun: tuple[Path,
         assert [json.loads(text)["record"] for text in letters] == ["{no json"] * 3, name
         assert list(open_objects(parse_root(directory / "g.omni")).list(place_of(QUERY))) == []
         shutil.rmtree(directory)
+
+
+def test_a_batch_without_records_is_there_once_too(begun: tuple[Path, str], tmp_path: Path) -> None:
+    """Its commit moves no table, so there is no sidecar: it is published or it is not."""
+    origin, branch = begun
+    trial = shutil.copytree(origin, tmp_path / "trial")
+    met = failpoints_met(run_empty_batch, str(trial), 1, branch)
+    chosen = ("publish.before", "publish.after", "log.append.before")
+    assert set(chosen) <= set(met)
+    for name in met if EVERYWHERE else chosen:
+        directory = shutil.copytree(origin, tmp_path / name)
+        run_killed(run_empty_batch, str(directory), 1, branch, at=name, hit=1)
+        run_empty_batch(str(directory), 1, branch)
+        run_batch(str(directory), 2, branch)
+        people, edges, batches = content(directory, branch)
+        assert (len(people), len(edges), batches) == (6, 4, 3), name
+        with og.open(directory / "g.omni") as graph:
+            assert graph.verify().ok, name

@@ -35,6 +35,22 @@ g.merge("r", engine="spark")
 print("exported", g.export(place + " out?%20", engine="spark").rows)
 """
 
+BY_FORMAT = """
+import os, sys
+os.environ["PYSPARK_PYTHON"] = "/bin/false"
+from pyspark.sql import SparkSession
+session = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate())
+import omnigraph as og
+from omnigraph.spark.source.datasource import register
+place = sys.argv[1]
+og.init(place, schema="node P { k: String @key }")
+register(session)
+row = session.createDataFrame([("a",)], "k string")
+row.write.format("omnigraph").option("type", "P").mode("append").save(place)
+print("rows", session.read.format("omnigraph").option("type", "P").load(place).count())
+"""
+
 
 def test_a_session_of_the_users_own_runs_the_drivers_python_on_one_machine(tmp_path: Path) -> None:
     place = tmp_path / "é ?#%20"
@@ -45,6 +61,18 @@ def test_a_session_of_the_users_own_runs_the_drivers_python_on_one_machine(tmp_p
     assert "rows 1 1" in done.stdout
     assert "exported 2" in done.stdout
     assert sorted(path.name for path in tmp_path.iterdir()) == ["é ?#%20", "é ?#%20 out?%20"]
+
+
+def test_the_format_is_planned_by_the_drivers_python_once_it_is_registered(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BY_FORMAT, str(tmp_path / "g.omni")],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "rows 1" in done.stdout
 
 
 ON_A_CLUSTER = """

@@ -179,6 +179,7 @@ class Writes(Held):
         value_column: str = "value",
         branch: str | None = None,
         bad_records: str | PathLike[str] | None = None,
+        missing_batches: Literal["error", "accept"] = "error",
         trigger: Mapping[str, Any] | None = None,
         name: str | None = None,
         actor: str | None = None,
@@ -188,7 +189,8 @@ class Writes(Held):
         Without a `type`, `value_column` holds JSON records of any types; otherwise rows are taken as by `load`.
         `checkpoint` is where Spark keeps how far it is: started again with the same one, the stream goes on. Records
         that break a rule end it with an error, or go to the place `bad_records`. `trigger` is what Spark's `trigger`
-        takes, such as `{"processingTime": "10 seconds"}` or `{"availableNow": True}`.
+        takes, such as `{"processingTime": "10 seconds"}` or `{"availableNow": True}`. A checkpoint that says that
+        batches are loaded which the branch does not have is refused, unless `missing_batches` accepts that.
         """
         from omnigraph.spark.stream.load_stream import load_stream
 
@@ -205,6 +207,7 @@ class Writes(Held):
             value_column=value_column,
             branch=self._place(branch),
             bad_records=str(bad_records) if bad_records is not None else None,
+            missing_batches=missing_batches,
             trigger=trigger,
             name=name,
             actor=actor or self._actor,

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import pyarrow as pa
@@ -16,12 +17,13 @@ from omnigraph.embed.provider import EmbeddingProvider
 from omnigraph.errors import HistoryGap
 from omnigraph.query import ir
 from omnigraph.query.bind import bind_parameters
+from omnigraph.read.codes.arrays import bytes_taken
 from omnigraph.read.operators.execute import execute
 from omnigraph.read.operators.project import project
 from omnigraph.read.plan.choice import Choices, TraversalMode, choose
 from omnigraph.read.plan.needs import carried_columns, shown_properties
 from omnigraph.read.plan.planner import plan_query
-from omnigraph.read.plan.statistics import Statistics, text_matches
+from omnigraph.read.plan.statistics import Statistics, magnitude, text_matches
 from omnigraph.read.plan.steps import Plan
 from omnigraph.read.result.explain import Explanation, explain
 from omnigraph.read.result.result import BATCH_ROWS, Result
@@ -232,20 +234,24 @@ def _result(run: Run, plan: Plan, choices: Choices, catalog: Catalog) -> Result:
     def make_rows(start: int, stop: int) -> pa.RecordBatch:
         with within_memory(run.memory):
             rows = project(run, frame.slice(start, stop), columns, schema)
-            run.memory.expect("the rows of the result", rows.nbytes)
+            run.memory.expect("the rows of the result", bytes_taken(rows))
             return rows
 
-    result = Result(
+    made = None
+    if 0 < frame.length <= BATCH_ROWS:
+        # Small results are made at once, so that they outlive the graph they came from.
+        made = partial(_part, make_rows(0, frame.length))
+    return Result(
         plan.query.columns,
         schema,
         frame.length,
-        make_rows,
+        made or make_rows,
         lambda: explain(plan, choices, run.profile),
     )
-    if frame.length <= BATCH_ROWS:
-        # Small results are made at once, so that they outlive the graph they came from.
-        result.to_arrow()
-    return result
+
+
+def _part(rows: pa.RecordBatch, start: int, stop: int) -> pa.RecordBatch:
+    return rows if stop - start == rows.num_rows else rows.slice(start, stop - start)
 
 
 def _planned(
@@ -255,12 +261,13 @@ def _planned(
     compiled: ir.ReadQuery,
     parameters: Mapping[str, Any],
 ) -> tuple[Plan, Choices]:
-    """The plan, from the cache when the query and the tables are the same; the choices are made for each run.
+    """The plan, from the cache when the query is the same and its tables have about as many rows as they had; the
+    choices are made for each run.
 
-    Where text predicates stand beside other variables, how rare their words are is part of the plan, and so is the
-    order of magnitude of how many values each list among the parameters has.
+    So who reads beside writers does not plan anew after each commit. Where text predicates stand beside other
+    variables, how rare their words are is part of the plan, which then is one for these very tables; so is the order of
+    magnitude of how many values each list among the parameters has.
     """
-    states = tuple(reader.state(table_key) for table_key in compiled.reads)
     # A compiled query is known by identity; what is kept holds on to it, so the identity stays its own.
     _, searches = caches.searches.get(id(compiled), lambda: (compiled, text_matches(compiled)))
     several = len(compiled.all_variables or compiled.variables) > 1
@@ -271,7 +278,10 @@ def _planned(
 
     lists = (each.name for each in compiled.parameters if isinstance(each.type, ListType))
     lengths = {name: 1 << len(parameters[name]).bit_length() for name in lists if parameters.get(name) is not None}
-    key = (id(compiled), states, tuple(texts.values()), tuple(lengths.items()))
+    tables = tuple(
+        reader.state(table_key) if texts else magnitude(reader.row_count(table_key)) for table_key in compiled.reads
+    )
+    key = (id(compiled), tables, tuple(texts.values()), tuple(lengths.items()))
     plan: Plan = caches.plans.get(key, lambda: plan_query(compiled, Statistics(catalog, reader, matching, lengths)))
     return plan, choose(plan, reader, catalog, caches)
 

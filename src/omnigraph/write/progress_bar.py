@@ -24,8 +24,13 @@ def terminal_bar() -> tuple[ProgressCallback, Callable[[], None]]:
     )
     task = bar.add_task("", total=None, counts="")
     bar.start()
+    watched = False
 
     def report(now: Progress) -> None:
+        nonlocal watched
+        if now.ui is not None and not watched:
+            watched = True
+            bar.console.print(f"{now.job}: watch it at {now.ui}", highlight=False)
         bar.update(
             task,
             description=f"{now.job}: {now.step}",

@@ -118,6 +118,28 @@ def test_plans_are_cached_for_a_query_and_a_state():
     assert caches.plans.report().hits == 2
 
 
+def test_a_plan_is_kept_while_the_tables_have_about_as_many_rows():
+    caches = ReadCaches()
+    compiled = compile_query("query q() { match { $p: Person } return { count($p) as n } }", CATALOG)
+
+    def plans(count):
+        reader = ArrowTables(arrow_tables(graph([f"p{number}" for number in range(count)], "")))
+        assert run_on(reader, CATALOG, caches, compiled).rows() == [{"n": count}]
+        return caches.plans.report().misses
+
+    assert [plans(count) for count in (100, 101, 102, 300, 301, 100)] == [1, 1, 1, 2, 2, 2]
+
+
+def test_a_plan_that_knows_how_rare_a_word_is_is_one_for_these_very_tables():
+    caches = ReadCaches()
+    text = 'query q() { match { $p: Person  $p knows $q  search($q.name, "b") } return { $p.name } }'
+    compiled = compile_query(text, CATALOG)
+    for misses in (1, 2):
+        reader = ArrowTables(arrow_tables(graph("a b", "ab")))
+        run_on(reader, CATALOG, caches, compiled)
+        assert caches.plans.report().misses == misses
+
+
 def test_caches_of_one_budget_let_go_of_what_was_used_longest_ago_in_any_of_them():
     budget = Budget(lambda: 100)
     one = SingleFlightCache(10, len, budget=budget)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.spark.load import known_ends, known_ids
+from omnigraph.spark.load import all_committed, known_ids
 from omnigraph.spark.load.known_ids import KnownIds, are_distinct
 from omnigraph.storage.values import TableVersion
 
@@ -70,9 +70,9 @@ def test_a_worker_keeps_the_ids_of_both_ends_and_of_one_version_each(monkeypatch
         ("uri", "one", TableVersion("people", None, 1)): ids,
         ("uri", "one", TableVersion("places", None, 1)): ids,
     }
-    monkeypatch.setattr(known_ends, "_kept", kept)
-    known_ends._make_room(TableVersion("people", None, 2))
+    monkeypatch.setattr(all_committed, "_kept", kept)
+    all_committed._make_room(TableVersion("people", None, 2))
     assert [key[2].location for key in kept] == ["places"]
     kept["uri", "one", TableVersion("people", None, 2)] = ids
-    known_ends._make_room(TableVersion("things", None, 1))
+    all_committed._make_room(TableVersion("things", None, 1))
     assert [key[2].location for key in kept] == ["people"]

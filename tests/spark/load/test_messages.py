@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pyarrow as pa
 import pytest
 
 from omnigraph.spark.load.load_input import stored_batches
-from omnigraph.spark.load.load_messages import by_bucket, keys_from_bytes, keys_to_bytes
+from omnigraph.spark.load.load_messages import bucket_of, by_bucket, keys_from_bytes, keys_to_bytes
 from omnigraph.write.validate.key_changes import RECORD, SOURCE
 
 SCHEMA = pa.schema(
@@ -45,6 +49,20 @@ def test_keys_come_back_as_they_were_sent(given: pa.Table) -> None:
 def test_what_says_nothing_is_not_sent() -> None:
     many = keys([None] * 10_000, ["x"] * 10_000, 1)
     assert len(keys_to_bytes(many)) < many.nbytes * 0.75
+
+
+MOMENTS = pa.chunked_array([pa.array([86_400_000_000 * day for day in range(20)], pa.timestamp("us", "UTC"))])
+
+
+def test_a_moment_goes_to_the_same_bucket_on_machines_of_all_zones() -> None:
+    code = (
+        "from tests.spark.load.test_messages import MOMENTS\n"
+        "from omnigraph.spark.load.load_messages import bucket_of\n"
+        "print(bucket_of(MOMENTS, 30_000).tolist())"
+    )
+    elsewhere = {**os.environ, "TZ": "Asia/Tokyo"}
+    told = subprocess.run([sys.executable, "-c", code], env=elsewhere, capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == str(bucket_of(MOMENTS, 30_000).tolist())
 
 
 def test_equal_values_go_to_one_bucket_in_their_order() -> None:

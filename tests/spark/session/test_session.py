@@ -15,8 +15,9 @@ import pytest
 
 from omnigraph.errors import BadRequest, SparkUnavailable
 from omnigraph.spark.session import session as sessions
-from omnigraph.spark.session.progress import describe, log_lines, run_job
+from omnigraph.spark.session.progress import log_lines, run_job
 from omnigraph.write.progress import Progress
+from omnigraph.write.progress_lines import describe
 
 
 def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import BadRequest, NotFound, SparkJobFailed, ValidationFailed
+from omnigraph.errors import BadRequest, NotFound, SparkJobFailed, StaleCheckpoint, ValidationFailed
 from omnigraph.failpoints import ENVIRONMENT_VARIABLE
 from omnigraph.ledger.commit.staging_marks import MARKS
 from omnigraph.spark.source.datasource import register
@@ -124,6 +126,28 @@ def test_a_batch_that_breaks_a_rule_ends_the_stream_and_comes_again(
     assert [progress["batchId"] for progress in stream.progress] == [0]
 
 
+def test_a_checkpoint_used_with_a_graph_made_anew_is_refused(spark: Any, graph: og.Graph, tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    incoming = spark.readStream.text(str(source))
+    options: dict[str, Any] = {"checkpoint": tmp_path / "ck", "trigger": NOW}
+    # A batch whose records are all filtered away is a batch: Spark counts it.
+    (source / "0.txt").write_text("")
+    graph.load_stream(incoming.where("value LIKE '%Person%'"), **options).wait()
+    (source / "1.txt").write_text(person("b"))
+    graph.load_stream(incoming, **options).wait()
+    assert content(graph)[0] == Counter({("b", None): 1})
+    graph.close()
+    shutil.rmtree(tmp_path / "g.omni")
+    anew = og.init(tmp_path / "g.omni", schema=SCHEMA)
+    (source / "2.txt").write_text(person("c"))
+    with pytest.raises(StaleCheckpoint, match=r"g\.omni: batch.* not there.*for one run\.$"):
+        anew.load_stream(incoming, **options).wait()
+    assert content(anew) == (Counter(), Counter())
+    assert list(anew._store.objects.list(MARKS)) == []
+    anew.load_stream(incoming, missing_batches="accept", **options).wait()
+    assert content(anew)[0] == Counter({("c", None): 1})
+
+
 def test_what_fails_behind_a_commit_is_told(spark: Any, graph: og.Graph, tmp_path: Path) -> None:
     """Not only errors of the graph: here the place of bad records is a file."""
     (tmp_path / "in" / "1.txt").write_text("no json")
@@ -176,4 +200,27 @@ def test_spark_itself_tells_the_same_refusals(spark: Any, graph: og.Graph, tmp_p
         writer = writer.option("checkpointLocation", str(tmp_path / f"ck{number}")).trigger(availableNow=True)
         with pytest.raises(Exception, match=message):
             writer.start(graph.uri).awaitTermination()
+    assert content(graph) == (Counter(), Counter())
+
+
+def test_continuous_processing_commits_nothing(spark: Any, graph: og.Graph, tmp_path: Path) -> None:
+    """Spark gives a Python sink no rows in it, and would write down that they are dealt with."""
+    from omnigraph.spark.stream.sink import StreamWriter
+
+    sink = StreamWriter(graph.uri, {"type": "Person"}, ["slug"], False)
+    with pytest.raises(BadRequest, match=r"as in continuous processing.*start it with trigger\(processingTime="):
+        sink.commit([None, None], 0)
+
+    rows = spark.readStream.format("rate").load().selectExpr("concat('r', value) AS slug")
+    writer = rows.writeStream.format("omnigraph").option("type", "Person").trigger(continuous="100 milliseconds")
+    query = writer.option("checkpointLocation", str(tmp_path / "ck")).start(graph.uri)
+    try:
+        until = time.monotonic() + 60
+        while not (tmp_path / "ck" / "offsets" / "20").exists() and time.monotonic() < until:
+            time.sleep(0.1)
+        time.sleep(2)
+    finally:
+        query.stop()
+    assert (tmp_path / "ck" / "offsets" / "20").exists()
+    assert not list((tmp_path / "ck" / "commits").iterdir())
     assert content(graph) == (Counter(), Counter())

@@ -100,3 +100,32 @@ def test_only_local_lines_are_watched():
     watch = NewestVersions(parse_root("s3://bucket/graph"))
     watch.note("s3://bucket/graph/t", watch.changed("s3://bucket/graph/t"), 3)
     assert watch.known("s3://bucket/graph/t") is None
+
+
+def test_a_look_beside_a_commit_starts_from_what_it_is_made_on(tables, tmp_path, monkeypatch):
+    newest = NewestVersions(tables.root)
+    line = str(tmp_path / "t")
+    table = add(tables, new_table(tables), "b")
+    (tmp_path / "t/_versions/latest_version_hint.json").unlink()
+    assert newest.known(line) is None
+    with newest.committing(line, 2):
+        assert newest.known(line) == 2
+        (tmp_path / "t/_versions/half written").touch()
+        assert newest.known(line) == 2
+        add(TableStore(tables.root), table, "c")
+        (tmp_path / "t/_versions/latest_version_hint.json").unlink()
+        assert newest.known(line) == 3, "it is there, whoever made it"
+    (tmp_path / "t/_versions/half written").unlink()
+    assert newest.known(line) is None, "no commit, no hint: Lance is asked"
+    monkeypatch.setattr("omnigraph.storage.handles.newest._COMMIT_SECONDS", -1)
+    with newest.committing(line, 3):
+        assert newest.known(line) is None, "a commit that takes long says nothing"
+    assert newest.known(line) is None
+
+
+def test_a_commit_whose_base_is_gone_says_nothing(tables, tmp_path):
+    newest = NewestVersions(tables.root)
+    new_table(tables)
+    (tmp_path / "t/_versions/latest_version_hint.json").unlink(missing_ok=True)
+    with newest.committing(str(tmp_path / "t"), 7):
+        assert newest.known(str(tmp_path / "t")) is None

@@ -220,9 +220,11 @@ def test_a_look_at_a_line_that_nobody_changed_opens_nothing(tables: TableStore) 
     assert opened == []
     newer = tables.commit_staged(tables.stage_append(table, people("b")), "op")
     assert other.head("t") == newer
-    assert opened == ["open"]
+    # On a local disk the name of a version says that it is there; elsewhere the new one is opened, once.
+    expected = [] if tables.root.is_local else ["open"]
+    assert opened == expected
     assert other.head("t") == newer
-    assert opened == ["open"]
+    assert opened == expected
 
 
 def test_handles_are_cached_and_bounded(tables: TableStore) -> None:

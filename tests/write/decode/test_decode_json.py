@@ -382,3 +382,32 @@ def test_lines_without_line_feeds_are_taken_too():
     decoder = LineDecoder(CATALOG, "split", violations, use_threads=False)
     (rows,) = decoder.decode(pa.array([thing(i32=1), thing(i32=2)]))
     assert rows.table["i32"].to_pylist() == [1, 2]
+
+
+def test_a_block_of_one_type_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from omnigraph.write.decode import json_lines
+
+    read: list[int] = []
+    parse = json_lines._parse
+
+    def counted(lines: json_lines._Lines, *how: object) -> pa.Table | None:
+        read.append(len(lines))
+        return parse(lines, *how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(json_lines, "_parse", counted)
+    things = b"".join(b'{"type": "Thing", "data": {"key": "%d", "i32": 1}}\n' % n for n in range(100))
+    links = b"".join(b'{"edge": "Link", "from": "%d", "to": "1"}\n' % n for n in range(100))
+    decoder = LineDecoder(CATALOG, "file", ViolationCollector())
+    found = _by_type([*decoder.decode(as_lines(things)), *decoder.decode(as_lines(links)), *decoder.finish()])
+    assert {key: rows.count for key, rows in found.items()} == {"node:Thing": 100, "edge:Link": 100}
+    assert read == [100, 100], "the first line says what the others are"
+
+
+def test_a_number_that_vanishes_is_found_among_lines_with_other_zeros() -> None:
+    lines = [b'{"type": "Thing", "data": {"key": "e-%d", "f64": %s}}\n' % (n, b"0.0") for n in range(200)]
+    lines[150] = b'{"type": "Thing", "data": {"key": "150", "f64": 1e-400}}\n'
+    text = b"".join(lines)
+    fast, slow = decode_fast(text), decode_slowly(text)
+    assert [violation.record for violation in fast[1].violations] == [151]
+    assert [str(violation) for violation in fast[1].violations] == [str(violation) for violation in slow[1].violations]
+    assert fast[0]["node:Thing"].count == slow[0]["node:Thing"].count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +15,7 @@ from omnigraph.cli.calling import Call, graph_command
 from omnigraph.cli.given_texts import parameters, query_text
 from omnigraph.cli.options import At, DryRun, Engine, IfCommit, Master, Types
 from omnigraph.cli.show.output import dump_json
-from omnigraph.cli.show.progress import progress_line
+from omnigraph.cli.show.progress import progress_line, time_taken
 from omnigraph.cli.user_config import Shape
 from omnigraph.diagnostics import UNNAMED
 from omnigraph.errors import BadRequest
@@ -68,6 +69,7 @@ def load(
     out.echo_write(f"load {', '.join(data)} into {call.uri} on branch {call.branch}, mode {mode}")
     shown = not out.json and not out.quiet
     with call.open() as graph, progress_line(shown=shown) as progress:
+        began = time.monotonic()
         result = graph.load(
             ["/dev/stdin" if name == "-" else name for name in data],
             mode=mode,
@@ -87,7 +89,8 @@ def load(
         rows = [(t.table_key, t.rows_loaded) for t in result.tables]
         out.table(("table", "rows loaded"), rows, empty="the input has no records")
         commit = f"commit {result.commit.graph_commit_id}" if result.commit else "nothing changed, no commit"
-        out.say(f"{commit} on {result.branch} ({result.engine} engine)")
+        taken = time_taken(result.rows_loaded, time.monotonic() - began)
+        out.say(f"{commit} on {result.branch} ({result.engine} engine{taken})")
 
 
 def query(

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from omnigraph.config import settings
 from omnigraph.errors import StorageError, StorageKind
 from omnigraph.ledger.manifest import manifest_rows as rows_of
+from omnigraph.ledger.manifest.arrivals import Arrivals
 from omnigraph.ledger.manifest.manifest_rows import MANIFEST, Row
 from omnigraph.ledger.manifest.stamp import CURRENT, read_stamp, refuse_newer
 from omnigraph.ledger.manifest.told_publishes import ToldPublishes
@@ -58,9 +59,13 @@ class ManifestState:
         """The last batch of each stream that loads into the branch."""
         return tuple(StreamBatch(stream, batch) for stream, batch in rows_of.streams_of(self.rows).items())
 
+    def last_batch(self, stream: str) -> int | None:
+        """The last batch of a stream that the branch has."""
+        return rows_of.streams_of(self.rows).get(stream)
+
     def has_batch(self, batch: StreamBatch) -> bool:
         """Whether the branch has this batch of a stream, or a later one, which comes only after it."""
-        last = rows_of.streams_of(self.rows).get(batch.stream)
+        last = self.last_batch(batch.stream)
         return last is not None and last >= batch.batch
 
 
@@ -81,6 +86,7 @@ class Manifest:
         self._last: OrderedDict[str | None, ManifestState] = OrderedDict()
         self._rows = self._newest_rows = 0
         self._told = ToldPublishes(ToldFiles(tables.root))
+        self.arrivals = Arrivals()
         self._lock = threading.Lock()
 
     def read(self, branch: BranchRef, version: int | None = None) -> ManifestState:
@@ -95,6 +101,13 @@ class Manifest:
 
     def at(self, table: TableVersion) -> ManifestState:
         """The state at exactly this version."""
+        found = self._known(table)
+        if found is None:
+            self.arrivals.wait(table)
+            found = self._known(table)
+        return found if found is not None else self.remember(self._load(table))
+
+    def _known(self, table: TableVersion) -> ManifestState | None:
         with self._lock:
             found = self._states.get(table)
             if found is not None:
@@ -104,7 +117,7 @@ class Manifest:
             if newest is not None and newest.table == table:
                 self._last.move_to_end(table.branch)
                 return newest
-        return self.remember(self._load(table))
+        return None
 
     def last_known(self, branch: BranchRef) -> ManifestState | None:
         """The newest state of a branch that was ever seen here, without a look at it."""

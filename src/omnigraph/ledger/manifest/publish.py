@@ -309,24 +309,25 @@ def _publish_once(
         *_log_ahead(store, current, commit, changed, files, soon=soon),
     )
     refusals = refusals[: len(checks)]
-    try:
-        for refusal in refusals:
-            if refusal is not None:
-                raise refusal
-        failpoint("publish.before")
-        landed = store.tables.commit_staged(staged, draft.graph_commit_id, looked=looked)
-    except Conflict:
-        store.tables.abandon(staged)
-        raise
-    if not changed.keys() <= known.keys():
-        # Only the table knows the row ids of rows that are new.
-        return store.manifest.at(landed)
-    start = max(fragment.id for fragment in store.tables.fragments(landed)) << 32
-    moved = {
-        key: {**row, "_rowid": known[key]["_rowid"], "_rowaddr": start + offset}
-        for offset, (key, row) in enumerate(changed.items())
-    }
-    return store.manifest.remember(state_of(landed, tuple((known | moved).values())))
+    with store.manifest.arrivals.of(current.table.at(current.version + 1)):
+        try:
+            for refusal in refusals:
+                if refusal is not None:
+                    raise refusal
+            failpoint("publish.before")
+            landed = store.tables.commit_staged(staged, draft.graph_commit_id, looked=looked)
+        except Conflict:
+            store.tables.abandon(staged)
+            raise
+        if not changed.keys() <= known.keys():
+            # Only the table knows the row ids of rows that are new.
+            return store.manifest.at(landed)
+        start = max(fragment.id for fragment in store.tables.fragments(landed)) << 32
+        moved = {
+            key: {**row, "_rowid": known[key]["_rowid"], "_rowaddr": start + offset}
+            for offset, (key, row) in enumerate(changed.items())
+        }
+        return store.manifest.remember(state_of(landed, tuple((known | moved).values())))
 
 
 def _log_ahead(

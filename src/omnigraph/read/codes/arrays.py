@@ -16,8 +16,30 @@ FEW_PLACES = 1000
 """So few places are skipped or filled stretch by stretch."""
 
 
+FEW_VALUES = 64
+"""So few short values are sooner made anew than handled by Arrow's machinery, which also lets go of the interpreter:
+who reads beside many writers waits until it gets it back."""
+SHORT_VALUE = 1024
+
+
+def bytes_taken(values: Any) -> int:
+    """Bytes of an array or of rows; where they are few, those of the whole buffers they are in.
+
+    Arrow counts whole buffers without letting go of the interpreter, and parts of them not.
+    """
+    whole = int(values.get_total_buffer_size())
+    return whole if whole <= FEW_VALUES * SHORT_VALUE else int(values.nbytes)
+
+
+def are_few(values: Any) -> bool:
+    """Whether an array is that small."""
+    return len(values) <= FEW_VALUES and bytes_taken(values) <= FEW_VALUES * SHORT_VALUE
+
+
 def combined(values: Any) -> pa.Array:
     """One array, text with 64-bit offsets so that its total length is not bounded."""
+    if values.type == pa.string() and are_few(values):
+        return pa.array(values.to_pylist(), pa.large_string())
     if isinstance(values, pa.ChunkedArray):
         if values.type == pa.string():
             values = values.cast(pa.large_string())

@@ -6,15 +6,12 @@ import pyarrow as pa
 
 from omnigraph.query import ir
 from omnigraph.query.evaluate.room import bytes_of, take_room
-from omnigraph.read.codes.arrays import Codes
+from omnigraph.read.codes.arrays import Codes, are_few, bytes_taken
 from omnigraph.read.state.frame import EntityCodes, Frame
 from omnigraph.read.state.run_state import Run
 from omnigraph.read.state.union import over_present
 from omnigraph.read.tables.arrow_types import result_type, shown_columns, shows_type
 from omnigraph.schema.types import EntityType
-
-FEW_TEXTS = 64
-"""So few texts are sooner made anew than cast by Arrow's machinery."""
 
 
 def project(run: Run, frame: Frame, columns: tuple[ir.Column, ...], schema: pa.Schema) -> pa.RecordBatch:
@@ -42,7 +39,7 @@ def _fetch_together(run: Run, frame: Frame, columns: tuple[ir.Column, ...]) -> N
 def _typed(array: pa.Array, field: pa.Field) -> pa.Array:
     if array.type == field.type:
         return array
-    if len(array) <= FEW_TEXTS and pa.types.is_large_string(array.type) and pa.types.is_string(field.type):
+    if pa.types.is_large_string(array.type) and pa.types.is_string(field.type) and are_few(array):
         return pa.array(array.to_pylist(), field.type)
     take_room(bytes_of(array, len(array)), f"the texts of `{field.name}`")
     return array.cast(field.type)
@@ -59,7 +56,7 @@ def _column(run: Run, frame: Frame, column: ir.Column) -> pa.Array:
             return frame.columns[name]
         case ir.Prop(var=var):
             values = run.values(run.variables[var], frame.bindings[var], [column.expr])[0]
-            run.memory.expect("the values of properties", values.nbytes)
+            run.memory.expect("the values of properties", bytes_taken(values))
             return values
         case ir.Literal(value=None):
             return pa.nulls(frame.length, result_type(column.type, run.catalog))

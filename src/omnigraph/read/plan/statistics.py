@@ -5,6 +5,7 @@ The guesses only choose between plans that give the same rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
@@ -22,6 +23,14 @@ SEARCH = 0.05
 OTHER = 0.5
 LISTED = 10
 """Values of a list of which nothing is known."""
+
+STEPS_TO_DOUBLE = 2
+"""Two counts are about the same when less than one of so many even steps from a count to its double lies between."""
+
+
+def magnitude(rows: int) -> int:
+    """The same for row counts that are about the same: no plan for one of them is a bad one for another."""
+    return round(STEPS_TO_DOUBLE * math.log2(rows + 1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.read.codes.arrays import Codes, Mask
+from omnigraph.read.codes.arrays import Codes, Mask, bytes_taken
 
 NULL = -1
 """The code of no entity."""
@@ -42,7 +42,7 @@ class Frame:
     def nbytes(self) -> int:
         """Bytes held."""
         computed = sum(
-            column.codes.nbytes if isinstance(column, EntityCodes) else column.nbytes
+            column.codes.nbytes if isinstance(column, EntityCodes) else bytes_taken(column)
             for column in self.columns.values()
         )
         return sum(codes.nbytes for codes in self.bindings.values()) + computed

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from omnigraph.embed.provider import EmbeddingProvider
 from omnigraph.query import ir
 from omnigraph.query.predicates import bound, leaves
-from omnigraph.read.codes.arrays import Codes, Mask
+from omnigraph.read.codes.arrays import Codes, Mask, bytes_taken
 from omnigraph.read.state.control import MemoryBudget, StopSign
 from omnigraph.read.state.frame import EntityCodes, Frame
 from omnigraph.read.state.profile import Profile
@@ -184,7 +184,7 @@ class Run:
         for var, props in wanted.items():
             values = self.values(self.variables[var], frame.bindings[var], props)
             columns.update(zip(props, values, strict=True))
-        self.memory.expect("the values of properties", sum(column.nbytes for column in columns.values()))
+        self.memory.expect("the values of properties", sum(bytes_taken(column) for column in columns.values()))
         return columns
 
     def _text_truth(self, match: ir.TextMatch, codes: Codes) -> pa.Array:

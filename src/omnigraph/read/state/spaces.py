@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from omnigraph.query import ir
 from omnigraph.query.typing import variables_of
-from omnigraph.read.codes.arrays import Codes, codes_of, combined
+from omnigraph.read.codes.arrays import Codes, are_few, codes_of, combined
 from omnigraph.read.codes.ids import GrowingIds, NodeIds, text_ranks
 from omnigraph.read.tables.caches import ReadCaches
 from omnigraph.read.tables.reader import TableReader
@@ -339,6 +339,8 @@ class GrowingSpace:
         if name not in self._values:
             return self._reader.scan(self._table_key, [name]).column(name).slice(0, 0).combine_chunks()
         places, values = self._values[name]
+        if len(codes) == 1 and are_few(values):
+            return values.slice(int(places[codes[0]]), 1)
         return values.take(pa.array(places[codes]))
 
 

@@ -84,7 +84,7 @@ class StoredTables:
         if row is None:
             # Not read by the cache: who waits for it there would get the error of another who may wait no more.
             self._caches.spend(self.state(table_key), KNOWN_LOOKUP)
-            row = self._tables.row_of_id(version, wanted, columns, place=place, check=self._check)
+            row = _with_long_texts(self._tables.row_of_id(version, wanted, columns, place=place, check=self._check))
         return self._caches.rows.get(key, lambda: row)
 
     def fetch(self, table_key: str, ids: Sequence[str], columns: Sequence[str]) -> dict[str, pa.Table]:
@@ -262,3 +262,8 @@ def _with_columns_of(predicate: ir.Expr | None, columns: Sequence[str]) -> list[
     wanted = list(dict.fromkeys(columns))
     names = {leaf.column for leaf in leaves(predicate) if isinstance(leaf, ir.Prop)} if predicate is not None else set()
     return [*wanted, *sorted(names - set(wanted))]
+
+
+def _with_long_texts(row: pa.Table) -> pa.Table:
+    """A row that will be asked for again, in the form in which queries hold texts: converted once, not at each read."""
+    return pa.table({name: combined(row.column(name)) for name in row.column_names})

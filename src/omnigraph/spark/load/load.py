@@ -20,6 +20,7 @@ import pyarrow as pa
 from omnigraph.ledger.commit.attempts import WriteSession
 from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
 from omnigraph.ledger.values import MAIN, Snapshot, StreamBatch, WriterKind
+from omnigraph.spark.load.key_shelf import key_shelf
 from omnigraph.spark.load.load_input import LoadInput, open_load_input
 from omnigraph.spark.load.load_messages import MESSAGE_SCHEMA, Kind, LoadContext, Message, pack, plain_snapshot, unpack
 from omnigraph.spark.load.load_tasks import TaskReport
@@ -87,7 +88,8 @@ def load(
         with run_job(session, "load", progress, place=f"{branch} of {store.uri}") as job:
 
             def prepare(snapshot: Snapshot, write: WriteSession, counts: dict[str, int]) -> WriteIntent | None:
-                return _Load(session, store, given, chosen, options, job, snapshot, write).prepare(counts)
+                with key_shelf(session) as shelf:
+                    return _Load(session, store, given, chosen, options, job, snapshot, write, shelf).prepare(counts)
 
             result = commit_load(store, target, chosen, prepare, if_commit=if_commit, engine="spark", batch=batch)
             return replace(result, metrics=metrics_of(job))
@@ -106,6 +108,7 @@ class _Load:
         job: Job,
         snapshot: Snapshot,
         write: WriteSession,
+        shelf: str | None,
     ) -> None:
         self._session = session
         self._store = store
@@ -115,6 +118,7 @@ class _Load:
         self._job = job
         self._snapshot = snapshot
         self._write = write
+        self._shelf = shelf
         self._catalog = store.catalog(snapshot.schema_digest)
         self._started = datetime.now(UTC) - CLOCK_SKEW
 
@@ -170,6 +174,7 @@ class _Load:
                 buckets,
                 self._options,
                 vectors_for_tasks(self._session, self._store, self._catalog),
+                self._shelf,
             )
             reports = self._run(context, whole)
             cut = self._given.cut_files(outcome for report in reports for outcome in report.outcomes)

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from omnigraph.embed.provider_settings import EmbeddingSettings
 from omnigraph.ledger.values import Snapshot
 from omnigraph.schema.catalog import Catalog
+from omnigraph.spark.load.key_shelf import FEW_BYTES, KeyFile, brought
 from omnigraph.storage.values import TableVersion
 from omnigraph.write.decode.inputs import InputOptions
 from omnigraph.write.validate.key_changes import RECORD, SOURCE
@@ -57,6 +58,8 @@ class LoadContext:
     options: InputOptions = field(default_factory=InputOptions)
     embedding: EmbeddingSettings | None = None
     """What makes vectors in tasks; None when nothing does."""
+    shelf: str | None = None
+    """The folder in which tasks put keys aside for others; None where they send them through Spark."""
 
 
 def plain_snapshot(snapshot: Snapshot) -> Snapshot:
@@ -107,15 +110,21 @@ def to_bytes(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def from_bytes(data: bytes) -> pa.Table:
+def from_bytes(data: bytes | pa.Buffer) -> pa.Table:
     """The table that `to_bytes` was given."""
-    return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+    return pa.ipc.open_stream(data if isinstance(data, pa.Buffer) else pa.py_buffer(data)).read_all()
 
 
-def keys_to_bytes(keys: pa.Table) -> bytes:
-    """Keys with their places, without what says nothing: they are most of what a load sends through Spark.
+def keys_to_bytes(keys: pa.Table, file: KeyFile | None = None) -> bytes:
+    """Keys with their places, for a message. Many are put into the file, if there is one."""
+    lean = _without_the_obvious(keys)
+    return to_bytes(lean) if file is None or lean.nbytes <= FEW_BYTES else file.put(lean)
 
-    Ids that are all missing go, one source for all rows becomes a note, and small record numbers take half the room.
+
+def _without_the_obvious(keys: pa.Table) -> pa.Table:
+    """Ids that are all missing go, one source for all rows becomes a note, and small record numbers take half the room.
+
+    Keys are most of what a load sends from task to task.
     """
     if keys.num_rows and "id" in keys.column_names and keys["id"].null_count == keys.num_rows:
         keys = keys.drop_columns(["id"])
@@ -126,12 +135,12 @@ def keys_to_bytes(keys: pa.Table) -> bytes:
     if last is not None and last <= _INT32_MAX:
         at = keys.column_names.index(RECORD)
         keys = keys.set_column(at, RECORD, keys[RECORD].cast(pa.int32()))
-    return to_bytes(keys)
+    return keys
 
 
 def keys_from_bytes(data: bytes, schema: pa.Schema) -> pa.Table:
     """The keys that `keys_to_bytes` was given, with the columns of `schema`."""
-    found = from_bytes(data)
+    found = from_bytes(brought(data))
     note = (found.schema.metadata or {}).get(_ONE_SOURCE)
     arrays = []
     for wanted in schema:
@@ -187,4 +196,6 @@ def duckdb_connection() -> Any:
         import duckdb
 
         _own.connection = duckdb.connect(config={"threads": 1})
+        # Moments are hashed by their text, which is that of a zone: the same on every machine.
+        _own.connection.execute("set TimeZone = 'UTC'")
     return _own.connection

@@ -20,6 +20,7 @@ from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.values import TablePin
 from omnigraph.schema.catalog import Cardinality, Catalog, EdgeType, GraphType
 from omnigraph.scratch import scratch_folder
+from omnigraph.spark.load.key_shelf import KeyFile
 from omnigraph.spark.load.known_ends import KnownEnds
 from omnigraph.spark.load.load_messages import Kind, LoadContext, Message, by_bucket, keys_to_bytes, report, to_bytes
 from omnigraph.spark.load.load_splits import Split, SplitOutcome, decode_split
@@ -213,8 +214,9 @@ def _sent(
     context: LoadContext, kind: Kind, subject: str, keys: pa.Table, column: str, names: list[str], position: int
 ) -> Iterator[Message]:
     chosen = keys.select(list(dict.fromkeys([*names, SOURCE, RECORD])))
+    file = KeyFile(context.shelf) if context.shelf is not None else None
     for bucket, part in by_bucket(chosen, column, context.buckets):
-        yield Message(bucket, kind, subject, position, keys_to_bytes(part))
+        yield Message(bucket, kind, subject, position, keys_to_bytes(part, file))
 
 
 def seen_messages(context: LoadContext, table_keys: Iterable[str], position: int) -> Iterator[Message]:

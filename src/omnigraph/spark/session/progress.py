@@ -19,7 +19,8 @@ from ulid import ULID
 from omnigraph.read.state.control import StopSign
 from omnigraph.spark.session.interrupts import plain_interrupts
 from omnigraph.write.progress import Progress, ProgressCallback
-from omnigraph.write.progress_bar import size_text, terminal_bar
+from omnigraph.write.progress_bar import terminal_bar
+from omnigraph.write.progress_lines import LINE_EVERY, lines
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 _LOOK_EVERY = 0.25
-_LOG_EVERY = 10.0
 _STOP_EVERY = 0.1
 
 
@@ -185,28 +185,6 @@ def _reporter(progress: ProgressCallback | bool | None) -> tuple[ProgressCallbac
     return log_lines(), lambda: None
 
 
-def log_lines(every: float = _LOG_EVERY) -> ProgressCallback:
+def log_lines(every: float = LINE_EVERY) -> ProgressCallback:
     """A callback that logs a line now and then, and one at the end."""
-    last = time.monotonic()
-    told = False
-
-    def report(now: Progress) -> None:
-        nonlocal last, told
-        if now.ui is not None and not told:
-            told = True
-            _logger.info("%s: watch it at %s", now.job, now.ui)
-        if now.finished or time.monotonic() - last >= every:
-            last = time.monotonic()
-            _logger.info("%s", describe(now))
-
-    return report
-
-
-def describe(now: Progress) -> str:
-    """One line for people."""
-    ending = f"done in {now.seconds:.1f} s" if now.finished else now.step or "starting"
-    rates = f"{now.records_per_second:,.0f} records/s, {size_text(now.bytes_per_second)}/s"
-    return (
-        f"{now.job}: {ending}, {now.records:,} records, {size_text(now.bytes)}, {rates}, "
-        f"tasks {now.tasks_done}/{now.tasks_total}"
-    )
+    return lines(lambda text: _logger.info("%s", text), every)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.errors import BadRequest, SparkUnavailable
 from omnigraph.spark.session.java import require_java
 from omnigraph.spark.session.machine import machine_memory, usable_cores
+from omnigraph.spark.session.not_started import why_not_started
 from omnigraph.spark.session.worker_python import settle_worker_python
 
 if TYPE_CHECKING:
@@ -160,12 +161,10 @@ def _launch(master: str, settings: Mapping[str, str]) -> SparkSession:
         return SparkSession(SparkContext(conf=spark_conf, gateway=gateway))
     except Exception as problem:
         printed.seek(0)
-        tail = printed.read().decode(errors="replace").strip().splitlines()[-5:]
-        reason = str(problem).strip().splitlines()
+        why = why_not_started(master, problem, printed.read().decode(errors="replace"))
         raise SparkUnavailable(
-            f"Spark did not start on {master}: {(reason or [type(problem).__name__])[0]}"
-            + ("\n  " + "\n  ".join(tail) if tail else "")
-            + "\nCheck the master's address and the `spark.*` settings, or use engine='local'."
+            f"Spark did not start on {master}: {why}\n"
+            "Check the master's address and the `spark.*` settings, or use engine='local'."
         ) from problem
 
 

@@ -20,9 +20,10 @@ from omnigraph.choices import Target
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, NotFound
 from omnigraph.spark.session.machine import usable_cores
-from omnigraph.spark.session.worker_python import require_python_for_planning
+from omnigraph.spark.session.worker_python import require_python_for_planning, settle_worker_python
 from omnigraph.spark.source.frame_options import FrameOptions, graph_uri
 from omnigraph.spark.source.option_names import FRAME, STREAM_OUT
+from omnigraph.spark.source.plain_errors import plain_errors
 from omnigraph.spark.source.readers import FilteringReader, Reader, tables_of
 from omnigraph.spark.source.scan_plan import ScanPlan, plan_from_text, scan_plan
 from omnigraph.spark.source.task_reads import read_by_tasks, rows_for_each_task, rows_frame
@@ -37,10 +38,11 @@ FORMAT = "omnigraph"
 
 
 def register(session: SparkSession, *, push_down: bool = True) -> None:
-    """Make the format known to a session. Filters are pushed down only if the session allows it: `push_down` tells it
-    to."""
+    """Make the format known to a session, and the Python that plans it one that has this package. Filters are pushed
+    down only if the session allows it: `push_down` tells it to."""
     context = context_of(session)
     if context is not None:
+        settle_worker_python(context)
         require_python_for_planning(context)
     session.dataSource.register(OmniGraphDataSource)
     if push_down:
@@ -169,6 +171,7 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]  # PySpark has no t
         """The options, checked."""
         return FrameOptions(self.options)
 
+    @plain_errors
     def schema(self) -> StructType:
         """Binds the frame to a snapshot, which travels with this object from here on; or the columns of a stream."""
         # Whether it will be read at rest or as a stream is not known yet.
@@ -181,6 +184,7 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]  # PySpark has no t
         schema = tables_of(told.uri).schema(self.resolve().table)
         return spark_schema(schema, checked_columns(schema, told.columns))
 
+    @plain_errors
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of the columns that the frame has."""
         told = self.told
@@ -203,18 +207,21 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]  # PySpark has no t
                     f"{field.dataType.simpleString()}; read it as it is and cast it in the query."
                 )
 
+    @plain_errors
     def writer(self, schema: StructType, overwrite: bool) -> Any:
         """A writer that loads the frame's rows as one commit."""
         from omnigraph.spark.source.datasource_writer import Writer
 
         return Writer(self.told, schema.fieldNames(), overwrite)
 
+    @plain_errors
     def streamReader(self, schema: StructType) -> Any:  # noqa: N802 - Spark's name
         """A reader of the change feed."""
         from omnigraph.spark.stream.feed_reader import FeedReader
 
         return FeedReader(self.uri, self.options, schema, self.feed_digest)
 
+    @plain_errors
     def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: N802 - Spark's name
         """A writer that loads each micro-batch as one commit."""
         from omnigraph.spark.stream.sink import StreamWriter

@@ -32,8 +32,10 @@ from omnigraph.spark.load.load_input import stored_batches
 from omnigraph.spark.load.load_messages import LoadContext, plain_snapshot
 from omnigraph.spark.load.load_tasks import FragmentWriter, TaskReport
 from omnigraph.spark.load.lost_files import CLOCK_SKEW, sweep_lost_files
+from omnigraph.spark.source.column_map import column_map
 from omnigraph.spark.source.frame_options import FrameOptions
 from omnigraph.spark.source.key_check import check_keys
+from omnigraph.spark.source.plain_errors import plain_errors
 from omnigraph.spark.source.staged_keys import KeysOfTask, StagedKeys, clear_keys
 from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.tables import TableStore
@@ -77,11 +79,11 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]  # PySpark has no typ
         with open_store(uri, read_only=True) as store:
             snapshot = store.snapshot(branch=self.branch)
             self.catalog: Catalog = store.catalog(snapshot.schema_digest)
-            self.type: GraphType = find_type(self.catalog, told.type_name)
+            self.type: GraphType = find_type(self.catalog, told.type_written)
             self.pin = snapshot.pin(self.type.table_key)
             self.is_needless = self._finds_rows(self.pin)
             self.snapshot = plain_snapshot(snapshot)
-        as_told = InputOptions(None, told.get("src"), told.get("dst"), _mapped(told.get("map") or ""))
+        as_told = InputOptions(None, told.get("src"), told.get("dst"), column_map(told.get("map") or ""))
         self.mapping = column_mapping(self.catalog, self.type, as_told)
         self.mapping.resolve(list(columns))
         self.mark = put_mark(open_objects(parse_root(uri)), f"frame write to {self.type.table_key}")
@@ -106,6 +108,7 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]  # PySpark has no typ
         with open_store(self.uri) as store:
             return prepare_line(store, self.snapshot.branch, self.pin)
 
+    @plain_errors
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """In a task: check rows, write fragments, keep the keys."""
         message = Written()
@@ -138,6 +141,7 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]  # PySpark has no typ
             raise
         return message
 
+    @plain_errors
     def commit(self, messages: list[Written | None]) -> None:
         """On the driver: check across rows and publish."""
         written = [message for message in messages if message is not None]
@@ -159,6 +163,7 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]  # PySpark has no typ
             if any(message.attempt for message in written):
                 self._sweep(store, written)
 
+    @plain_errors
     def abort(self, messages: list[Written | None]) -> None:
         """A task failed for good: remove what the others wrote, and what its attempts left."""
         if messages.count(None) > 1:
@@ -241,9 +246,3 @@ def _refuse_snapshot(told: FrameOptions) -> None:
             "A snapshot cannot be written to: rows go to the newest state of a branch. Leave out `snapshot` and "
             "`version`; a view to insert into is made without them."
         )
-
-
-def _mapped(text: str) -> dict[str, str]:
-    """`column=property,other=property`."""
-    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
-    return {column.strip(): name.strip() for column, _, name in pairs}

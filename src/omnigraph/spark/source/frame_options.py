@@ -40,13 +40,21 @@ class FrameOptions:
 
     @property
     def type_name(self) -> str:
-        """The type that is read or written."""
+        """The type that is read."""
         name = self.get("type")
         if name is None:
             raise BadRequest(
                 'Say which type: .option("type", "Person"). The stream of a graph\'s changes also needs to know where '
                 'it starts: .option("startingFrom", "now").'
             )
+        return name
+
+    @property
+    def type_written(self) -> str:
+        """The type that is written."""
+        name = self.get("type")
+        if name is None:
+            raise BadRequest('Say of which type the rows are: .option("type", "Person").')
         return name
 
     @property

@@ -16,7 +16,7 @@ WRITE = ("type", "branch", "src", "dst", "map", "actor", "ifRows")
 FRAME = tuple(dict.fromkeys((*READ, *WRITE)))
 """Those of a read and of a write: a view is read and inserted into with the same options."""
 
-STREAM_IN = ("type", "mode", "branch", "actor", "src", "dst", "map", "column", "badRecords")
+STREAM_IN = ("type", "mode", "branch", "actor", "src", "dst", "map", "column", "badRecords", "missingBatches")
 STREAM_OUT = ("branch", "startingFrom", "type", "types", "kinds", "ops", "maxCommitsPerTrigger", "onGap")
 
 _UNLISTED = ("path", "paths", "checkpointLocation", "queryName", "plan")
@@ -26,6 +26,7 @@ read, which is for us alone."""
 OF_STREAMS = {
     "mode": 'how to write is said by .mode("append") or .mode("overwrite"), and graph.load(df, mode="merge", …) merges',
     "badRecords": "it is for streams into a graph: a write with a bad record is refused as a whole",
+    "missingBatches": "it is for streams into a graph, whose batches have numbers",
     "column": "it is for streams into a graph; JSON records at rest are loaded by graph.load",
     **dict.fromkeys(
         (name for name in STREAM_OUT if name not in FRAME),

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from omnigraph.spark.session.worker_daemon import settle_worker
+from omnigraph.spark.source.plain_errors import plain_errors, plain_errors_of_rows
 from omnigraph.spark.source.scan_plan import ScanPlan, Stretch
 from omnigraph.spark.source.spark_filters import is_exact, to_condition
 from omnigraph.spark.source.task_reads import BATCH_ROWS
@@ -42,11 +43,13 @@ class Reader(DataSourceReader):  # type: ignore[misc]  # PySpark has no types he
         self.rows_per_partition = rows_per_partition
         self.condition: Filter | None = plan.condition
 
+    @plain_errors
     def partitions(self) -> list[StretchPartition]:
         """About `rows_per_partition` rows each."""
         stretches = self.plan.stretches(self.rows_per_partition, filtered=self.condition is not None)
         return [StretchPartition(stretch) for stretch in stretches]
 
+    @plain_errors_of_rows
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The rows of some fragments as Arrow batches."""
         if not isinstance(partition, StretchPartition):

@@ -1,13 +1,15 @@
 """The keys of a frame write on their way from its tasks to the commit, which checks across rows.
 
 What Spark passes from tasks to a commit goes through the memory of the driver. Few keys may; of many, the task puts
-pieces below the mark of the write and tells only where they are. A piece has its keys in parts by the hash of what a
-rule is about, so that the commit can look at some of them without the others. They go with the mark, or by `cleanup`.
+pieces below the mark of the write and tells only where they are, and which of them the committed rows leave in doubt. A
+piece has its keys in parts by the hash of what a rule is about, so that the commit can look at some of them without the
+others, and before them the hashes of all, which tell whether a key comes twice. They go with the mark, or by `cleanup`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -15,6 +17,10 @@ import pyarrow as pa
 from omnigraph.schema.catalog import GraphType
 from omnigraph.spark.load.load_messages import Kind, LoadContext, Message, from_bytes, to_bytes
 from omnigraph.spark.load.load_tasks import key_messages
+from omnigraph.spark.source.key_doubts import KeyDoubts, Seen
+from omnigraph.spark.source.key_hashes import HashRun, hash_runs
+from omnigraph.spark.source.key_parts import PARTS, Doubt, rank
+from omnigraph.spark.source.key_rules import key_rules
 from omnigraph.storage.objects.objects import ObjectStore, open_objects
 from omnigraph.storage.uri import parse_root
 
@@ -23,9 +29,6 @@ FEW_BYTES = 64 << 10
 
 PIECE_BYTES = 32 << 20
 """What a task holds before it puts a piece."""
-
-PARTS = 256
-"""In how many parts the keys of a piece lie; a commit takes as many of them together as it has memory for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +56,19 @@ class Piece:
 
     path: str
     entries: tuple[Entry, ...]
-
-    @property
-    def size(self) -> int:
-        """Bytes of it."""
-        return self.entries[-1].end if self.entries else 0
+    hashes: tuple[HashRun, ...]
 
 
 @dataclass
 class KeysOfTask:
-    """What a task tells of its keys: few as they are, with whether ids are own ones; of the others where they are."""
+    """What a task tells of its keys: few as they are, with whether ids are own ones; of the others where they are, what
+    is in doubt of them, and the versions of the tables that it saw."""
 
     position: int = 0
     few: list[tuple[bytes, bool]] = field(default_factory=list)
     pieces: list[Piece] = field(default_factory=list)
-
-    @property
-    def size(self) -> int:
-        """Bytes of all of them."""
-        return sum(len(data) for data, _ in self.few) + sum(piece.size for piece in self.pieces)
+    doubts: set[Doubt] = field(default_factory=set)
+    seen: Seen = field(default_factory=dict)
 
 
 class StagedKeys:
@@ -84,6 +81,7 @@ class StagedKeys:
         self._held: list[Keys] = []
         self._bytes = 0
         self._told = KeysOfTask(position)
+        self._look = KeyDoubts(context, type_)
 
     def put(self, keys: pa.Table, *, own_ids: bool) -> None:
         """Take the keys of some rows."""
@@ -101,42 +99,57 @@ class StagedKeys:
         return self._told
 
     def _put_piece(self) -> None:
-        messages = [message for keys in _together(self._held) for message in self._messages(keys)]
-        messages.sort(key=lambda message: _rank(message.bucket))
-        entries, at = [], 0
-        for message in messages:
-            end = at + len(message.payload)
-            entries.append(Entry(message.bucket, message.kind, message.subject, at, end))
-            at = end
-        if entries:
-            path = f"{self._place}-{len(self._told.pieces):04d}.keys"
-            open_objects(parse_root(self._context.uri)).put(path, b"".join(message.payload for message in messages))
-            self._told.pieces.append(Piece(path, tuple(entries)))
+        held = list(_together(self._held))
         self._held, self._bytes = [], 0
+        path = f"{self._place}-{len(self._told.pieces):04d}.keys"
+        blocks: list[bytes] = []
+        at, runs, entries = 0, [], []
+        for run in (run for keys in held for run in hash_runs(key_rules(self._type, own_ids=keys.own_ids), keys.table)):
+            assert run.held is not None
+            blocks.append(run.held.tobytes())
+            runs.append(replace(run, held=None, path=path, start=at))
+            at += len(blocks[-1])
+        messages = [message for keys in held for message in self._messages(keys)]
+        messages.sort(key=lambda message: rank(message.bucket))
+        for message in messages:
+            blocks.append(message.payload)
+            entries.append(Entry(message.bucket, message.kind, message.subject, at, at + len(message.payload)))
+            at += len(message.payload)
+        if blocks:
+            open_objects(parse_root(self._context.uri)).put(path, b"".join(blocks))
+            self._told.pieces.append(Piece(path, tuple(entries), tuple(runs)))
+        for keys in held:
+            self._told.doubts |= self._look.of(keys.table, own_ids=keys.own_ids)
+        self._told.seen = self._look.seen
 
     def _messages(self, keys: Keys) -> Iterator[Message]:
         position = self._told.position
         return key_messages(self._context, self._type, keys.table, own_ids=keys.own_ids, position=position)
 
 
+def few_keys(told: Iterable[KeysOfTask]) -> list[Keys]:
+    """The keys that tasks told as they are, together."""
+    return list(_together([Keys(from_bytes(data), own_ids) for task in told for data, own_ids in task.few]))
+
+
 def few_messages(context: LoadContext, type_: GraphType, told: Iterable[KeysOfTask]) -> Iterator[Message]:
-    """The keys that tasks told as they are, by the buckets of a commit."""
+    """The keys that tasks told as they are, by their parts."""
+    context = replace(context, buckets=PARTS)
     for task in told:
         for data, own_ids in task.few:
             yield from key_messages(context, type_, from_bytes(data), own_ids=own_ids, position=task.position)
 
 
-def put_messages(objects: ObjectStore, told: Iterable[KeysOfTask], buckets: int, bucket: int) -> Iterator[Message]:
-    """The keys of one of `buckets` that tasks have put. Their number is a power of two, as that of the parts is."""
-    for task in told:
-        for piece in task.pieces:
-            chosen = [entry for entry in piece.entries if entry.part % buckets == bucket]
-            if chosen:
-                start = chosen[0].start
-                data = objects.get_range(piece.path, start, chosen[-1].end)
-                for entry in chosen:
-                    payload = data[entry.start - start : entry.end - start]
-                    yield Message(bucket, entry.kind, entry.subject, task.position, payload)
+def put_messages(objects: ObjectStore, task: KeysOfTask, parts: AbstractSet[Doubt]) -> Iterator[Message]:
+    """The keys of some parts that a task has put."""
+    for piece in task.pieces:
+        chosen = [entry for entry in piece.entries if (entry.subject, entry.part) in parts]
+        if chosen:
+            start = chosen[0].start
+            data = objects.get_range(piece.path, start, chosen[-1].end)
+            for entry in chosen:
+                payload = data[entry.start - start : entry.end - start]
+                yield Message(entry.part, entry.kind, entry.subject, task.position, payload)
 
 
 def clear_keys(objects: ObjectStore, mark: str) -> None:
@@ -150,12 +163,6 @@ def _together(held: Sequence[Keys]) -> Iterator[Keys]:
         tables = [keys.table for keys in held if keys.own_ids is own_ids]
         if tables:
             yield Keys(pa.concat_tables(tables).unify_dictionaries(), own_ids)
-
-
-def _rank(part: int) -> int:
-    """The bits of a part's number turned round: parts that are equal modulo a power of two come one after the other."""
-    width = PARTS.bit_length() - 1
-    return int(f"{part:0{width}b}"[::-1], 2)
 
 
 def _below(mark: str) -> str:

@@ -15,9 +15,10 @@ from omnigraph.ledger.values import StreamBatch
 from omnigraph.scratch import scratch_folder
 from omnigraph.spark.stream.sink_options import SinkOptions
 from omnigraph.spark.stream.staged_records import Piece, clear, fetch
+from omnigraph.spark.stream.succession import check_succession
 from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.uri import parse_root
-from omnigraph.write.load.load_batch import BatchResult, load_batch
+from omnigraph.write.load.load_batch import BatchResult, load_batch, pass_batch
 
 _logger = logging.getLogger("omnigraph.spark")
 
@@ -26,14 +27,13 @@ declare("stream.committed", "A micro-batch is published; its staged records are 
 declare("stream.cleared", "A micro-batch is published and its staged records are gone; Spark does not know yet")
 
 
-def publish_batch(
-    uri: str, options: SinkOptions, batch: StreamBatch, run: str, pieces: Sequence[Piece]
-) -> BatchResult | None:
-    """Publish what the tasks of a run of a batch have put; None when that was nothing."""
+def publish_batch(uri: str, options: SinkOptions, batch: StreamBatch, run: str, pieces: Sequence[Piece]) -> BatchResult:
+    """Publish what the tasks of a run of a batch have put. One that changes nothing is recorded: the next one asks."""
     failpoint("stream.received")
-    result: BatchResult | None = None
-    if pieces:
-        with scratch_folder("stream") as directory, open_store(uri) as store:
+    with scratch_folder("stream") as directory, open_store(uri) as store:
+        check_succession(store, options.branch, batch, options.missing_batches)
+        result: BatchResult | None = None
+        if pieces:
             result = load_batch(
                 store,
                 fetch(store.objects, pieces, directory),
@@ -47,6 +47,9 @@ def publish_batch(
                 actor=options.actor,
                 bad_records=options.bad_records,
             )
+        if result is None or (result.load.commit is None and not result.load.skipped):
+            passed = pass_batch(store, batch, branch=options.branch, actor=options.actor)
+            result = BatchResult(passed, result.bad_records if result is not None else 0)
     failpoint("stream.committed")
     forget(uri, batch, run)
     failpoint("stream.cleared")

@@ -23,6 +23,7 @@ from omnigraph.ledger.store import open_store
 from omnigraph.ledger.values import BranchRef, GraphCommit
 from omnigraph.merge.diff import DiffFilter, is_there
 from omnigraph.merge.feed import commits_since, cursor_after, readable
+from omnigraph.spark.source.plain_errors import plain_errors, plain_errors_of_rows
 from omnigraph.spark.stream.feed_options import BASELINE, feed_options
 from omnigraph.spark.stream.feed_rows import FeedRows, feed_schema
 
@@ -82,6 +83,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
     def _branch(self) -> BranchRef:
         return self._store.branch(self.options.branch, "changes")
 
+    @plain_errors
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
         """Where a query with a new checkpoint starts."""
         if self.options.since == BASELINE:
@@ -93,6 +95,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
         """Commits per trigger. Spark knows no commits; files are what it calls the parts that a source has."""
         return ReadMaxFiles(self.options.commits_per_trigger)
 
+    @plain_errors
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
         """Where the next micro-batch ends."""
         if start["cursor"] is None:
@@ -113,14 +116,17 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
             return self._baseline()
         return self._offset(commits[-1].graph_commit_id)
 
+    @plain_errors
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Go no further than to what is there now."""
         self._last = self._store.manifest.read(self._branch).head.graph_commit_id
 
+    @plain_errors
     def reportLatestOffset(self) -> Offset:  # noqa: N802 - Spark's name
         """How far the branch is, for the progress of the query."""
         return self._offset(self._store.manifest.read(self._branch).head.graph_commit_id)
 
+    @plain_errors
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """What the tasks of a micro-batch read."""
         if start == end:
@@ -142,6 +148,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
         parts = [commits[at : at + each] for at in range(0, len(commits), each)]
         return [CommitsPartition(tuple(one.graph_commit_id for one in part), only) for part in parts]
 
+    @plain_errors_of_rows
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """In a task: the rows."""
         with open_store(self.uri, read_only=True) as store:

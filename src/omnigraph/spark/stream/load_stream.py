@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
 
 _TOLD = re.compile(
-    r"^omnigraph\.errors\.(?P<kind>\w+): (?P<message>.+?)(?=^ SQLSTATE|^=== Streaming Query|\Z)", re.M | re.S
+    r"(?:^|: )omnigraph\.errors\.(?P<kind>\w+): (?P<message>.+?)(?=^ SQLSTATE|^=== Streaming Query|\Z)", re.M | re.S
 )
 
 
@@ -87,6 +87,7 @@ def load_stream(
     value_column: str,
     branch: str,
     bad_records: str | None,
+    missing_batches: str,
     trigger: Mapping[str, Any] | None,
     name: str | None,
     actor: str | None,
@@ -95,7 +96,8 @@ def load_stream(
     store.refuse_if_read_only("load_stream")
     if not getattr(frame, "isStreaming", False):
         raise BadRequest("load_stream takes a streaming DataFrame (spark.readStream…); load takes one that is at rest")
-    options = checked(SinkOptions(mode, type, src, dst, columns or {}, branch, actor, value_column, bad_records))
+    how = SinkOptions(mode, type, src, dst, columns or {}, branch, actor, value_column, bad_records, missing_batches)
+    options = checked(how)
     check_columns(options, frame.columns)
     when = checked_trigger(trigger or {})
     snapshot = store.snapshot(branch=branch, operation="load_stream")

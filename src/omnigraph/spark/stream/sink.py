@@ -17,10 +17,11 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
-from omnigraph.errors import InternalError
+from omnigraph.errors import BadRequest, InternalError
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.values import StreamBatch
 from omnigraph.spark.load.load_input import as_stored
+from omnigraph.spark.source.plain_errors import plain_errors
 from omnigraph.spark.stream.batch_commit import forget, publish_batch
 from omnigraph.spark.stream.sink_options import SinkOptions, check_columns, refuse_complete, sink_options
 from omnigraph.spark.stream.staged_records import Piece, place_of_run, put_columns, put_lines
@@ -52,6 +53,7 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # PySpar
         self.options: SinkOptions = sink_options(options)
         check_columns(self.options, columns)
 
+    @plain_errors
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedBatch:
         """In a task: put its records."""
         task = TaskContext.get()
@@ -71,14 +73,22 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # PySpar
         failpoint("stream.staged")
         return StagedBatch(stream, run, task.partitionId(), pieces)
 
+    @plain_errors
     def commit(self, messages: list[StagedBatch | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Publish the batch, unless the branch has it."""
         staged = sorted((message for message in messages if message is not None), key=lambda one: one.partition)
-        if staged:
-            pieces = [piece for message in staged for piece in message.pieces]
-            batch = StreamBatch(staged[0].stream, batchId)
-            publish_batch(self.uri, self.options, batch, staged[0].run, pieces)
+        if not staged:
+            # Only so is continuous processing told from micro-batches: their tasks always report, also of no rows.
+            raise BadRequest(
+                "the tasks of this stream report nothing, as in continuous processing, which gives a Python sink no "
+                'rows; stop it and start it with trigger(processingTime="1 second"), or without a trigger, and a new '
+                "checkpoint. Nothing was loaded"
+            )
+        pieces = [piece for message in staged for piece in message.pieces]
+        batch = StreamBatch(staged[0].stream, batchId)
+        publish_batch(self.uri, self.options, batch, staged[0].run, pieces)
 
+    @plain_errors
     def abort(self, messages: list[StagedBatch | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """A task failed for good: remove what the others have put."""
         for stream, run in {(message.stream, message.run) for message in messages if message is not None}:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from omnigraph.errors import BadRequest
+from omnigraph.spark.source.column_map import column_map
 from omnigraph.spark.source.option_names import STREAM_IN, known_options
+from omnigraph.spark.stream.succession import ERROR, MISSING_BATCHES
 
 MODES = ("append", "merge")
 TRIGGERS = ("availableNow", "processingTime", "once")
@@ -28,6 +30,7 @@ class SinkOptions:
     actor: str | None = None
     value_column: str = VALUE
     bad_records: str | None = None
+    missing_batches: str = ERROR
 
     def to_options(self) -> dict[str, str]:
         """In the form in which Spark takes them."""
@@ -41,6 +44,7 @@ class SinkOptions:
             "actor": self.actor,
             "column": self.value_column,
             "badRecords": self.bad_records,
+            "missingBatches": self.missing_batches,
         }
         return {name: value for name, value in given.items() if value is not None}
 
@@ -53,11 +57,12 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         type=options.get("type"),
         src=options.get("src"),
         dst=options.get("dst"),
-        columns=_pairs(options.get("map", "")),
+        columns=column_map(options.get("map", "")),
         branch=options.get("branch", "main"),
         actor=options.get("actor"),
         value_column=options.get("column", VALUE),
         bad_records=options.get("badrecords"),
+        missing_batches=options.get("missingbatches", ERROR),
     )
     return checked(found)
 
@@ -73,6 +78,8 @@ def checked(options: SinkOptions) -> SinkOptions:
         raise BadRequest(f"`{options.mode}` is not a mode of a stream; use append or merge")
     if options.type is None and (options.src or options.dst or options.columns):
         raise BadRequest("JSON records name their ends and properties themselves: src, dst and map are for a type")
+    if options.missing_batches not in MISSING_BATCHES:
+        raise BadRequest(f"missingBatches is {' or '.join(MISSING_BATCHES)}, not `{options.missing_batches}`")
     return options
 
 
@@ -108,9 +115,3 @@ def check_columns(options: SinkOptions, names: Sequence[str]) -> None:
             f"there is no column `{options.value_column}` with JSON records, only {', '.join(names)}: name the column "
             'with option("column", …), or the type that the rows are of with option("type", …)'
         )
-
-
-def _pairs(text: str) -> dict[str, str]:
-    """`column=property,other=property`."""
-    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
-    return {column.strip(): name.strip() for column, _, name in pairs}

@@ -78,7 +78,10 @@ def create(
 
 def head(handles: Handles, location: str, branch: str | None) -> TableVersion:
     """The newest version of one line, looked up afresh."""
-    return TableVersion(clean_path(location), branch, int(handles.newest(location, branch).version))
+    known = handles.known_newest(location, branch)
+    return TableVersion(
+        clean_path(location), branch, known if known is not None else int(handles.newest(location, branch).version)
+    )
 
 
 def exists(handles: Handles, location: str) -> bool:

@@ -13,6 +13,7 @@ import copy
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import lance
 from lance.dataset import LanceDataset
@@ -104,6 +105,10 @@ class Handles:
         self.before_read(version)
         return self.at(version)
 
+    def known_newest(self, location: str, branch: str | None) -> int | None:
+        """The newest version of one line, if it can be told without opening or listing anything."""
+        return self._newest.known(self._line(location, branch))
+
     def newest(self, location: str, branch: str | None) -> LanceDataset:
         """The handle of the newest version of one line, always looked up afresh."""
         line = self._line(location, branch)
@@ -145,6 +150,10 @@ class Handles:
             known = int(self.at(version).latest_version)
             self._newest.note(line, changed, known)
         return known
+
+    def committing(self, base: TableVersion) -> AbstractContextManager[None]:
+        """While it is open, the caller commits to the line of `base`, which was its newest version just before."""
+        return self._newest.committing(self._line(base.location, base.branch), base.version)
 
     def landed(self, version: TableVersion, handle: LanceDataset) -> None:
         """Take note of a version that was just committed."""

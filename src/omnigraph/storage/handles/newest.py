@@ -5,12 +5,18 @@ local disk all of them are listed, which takes milliseconds once there are thous
 our own last look, when the directory has not changed since, or else the hint that Lance leaves after each commit, when
 it is as fresh as the directory. From that version on the next ones are looked for by name, since times have a
 granularity and a hint may lag. In any doubt Lance is asked.
+
+A commit changes the directory several times before it is over. Who looks while this process makes one starts from the
+version that it is made on, which was just seen to be the newest, and need not read the hint.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import orjson
@@ -20,6 +26,8 @@ from omnigraph.storage.values import manifest_name
 
 _FRESH_NANOSECONDS = 1_000_000_000
 _STEPS = 64
+_COMMIT_SECONDS = 0.1
+"""Commits that take longer are no place to start from: meanwhile others could have made versions and removed them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +36,19 @@ class _Look:
     version: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    base: int
+    until: float
+
+
 class NewestVersions:
     """What was newest when each line of a graph on local disk was last looked at."""
 
     def __init__(self, root: Root) -> None:
         self._watches = root.is_local
         self._looks: dict[str, _Look] = {}
+        self._commits: dict[str, _Commit] = {}
         self._lock = threading.Lock()
 
     def changed(self, line: str) -> int | None:
@@ -51,13 +66,34 @@ class NewestVersions:
             with self._lock:
                 self._looks[line] = _Look(changed, version)
 
+    @contextmanager
+    def committing(self, line: str, base: int) -> Iterator[None]:
+        """While it is open, this process commits to a line whose newest version was seen to be `base` just before."""
+        commit = _Commit(base, time.monotonic() + _COMMIT_SECONDS)
+        self._commits[line] = commit
+        try:
+            yield
+        finally:
+            if self._commits.get(line) is commit:
+                self._commits.pop(line, None)
+
+    def _base(self, line: str) -> int | None:
+        """The version that a commit is just made on, while it is there."""
+        commit = self._commits.get(line)
+        if commit is None or time.monotonic() > commit.until or not os.path.exists(_manifest(line, commit.base)):
+            return None
+        return commit.base
+
     def known(self, line: str) -> int | None:
         """The newest version, if it can be told without listing the line."""
         changed = self.changed(line)
         if changed is None:
             return None
         look = self._looks.get(line)
-        version = look.version if look is not None and look.changed == changed else _hinted(line, changed)
+        if look is not None and look.changed == changed:
+            version: int | None = look.version
+        else:
+            version = self._base(line) or _hinted(line, changed)
         if version is None:
             return None
         for candidate in range(version, version + _STEPS):

@@ -38,6 +38,7 @@ from omnigraph.storage.objects.backends import open_backend
 from omnigraph.storage.objects.local_files import read_file, write_file
 from omnigraph.storage.objects.object_errors import LostPrecondition, ObjectExists, ObjectNotFound, storage_errors
 from omnigraph.storage.objects.os_locks import exclusive
+from omnigraph.storage.objects.unchanged_files import UnchangedFiles
 from omnigraph.storage.uri import Root, clean_path
 
 TOMBSTONE = b'{"omnigraph": "deleted"}\n'
@@ -108,6 +109,7 @@ class ObjectStore:
         self.on_call: Callable[[str], None] | None = None
         self._local = root.is_local
         self._opened: Any = None
+        self._unchanged = UnchangedFiles()
         self._tombstone_tags: set[str] = set()
 
     def put(self, path: str, data: bytes) -> Token:
@@ -156,7 +158,7 @@ class ObjectStore:
         self._called("get")
         with storage_errors("reading", self._shown(path)):
             if self._local:
-                data = self._read(path)
+                data = self._read(path, self._unchanged.read)
                 token = Token(_digest(data))
             else:
                 found, data = self._get(path)
@@ -407,11 +409,11 @@ class ObjectStore:
             place.unlink()
         return True
 
-    def _read(self, path: str) -> bytes:
+    def _read(self, path: str, read: Callable[[str], bytes] = read_file) -> bytes:
         # Without a lock: a put renames a whole file into place, so what is opened is one whole object. And without the
         # library, whose threads cost more than the file does: a small write reads several of these.
         try:
-            return read_file(f"{self.root.path}/{path}")
+            return read(f"{self.root.path}/{path}")
         except (IsADirectoryError, NotADirectoryError):
             raise FileNotFoundError(path) from None
 

@@ -51,7 +51,8 @@ def commit_staged(
     if not looked:
         refuse_if_moved(handles, write.base)
     failpoint("storage.commit.before")
-    landed = _commit(handles, handle, write.base, transaction)
+    with handles.committing(write.base):
+        landed = _commit(handles, handle, write.base, transaction)
     handles.fragment_ids.landed(write.base, landed, handles.at(landed), transaction.operation)
     failpoint("storage.commit.after")
     return landed
@@ -73,7 +74,8 @@ def restore(handles: Handles, target: TableVersion, expected_head: int, operatio
         transaction_properties={OPERATION_ID_PROPERTY: operation_id},
     )
     failpoint("storage.restore.before")
-    landed = _commit(handles, handle, base, transaction)
+    with handles.committing(base):
+        landed = _commit(handles, handle, base, transaction)
     failpoint("storage.restore.after")
     return landed
 

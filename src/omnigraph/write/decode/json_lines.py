@@ -69,7 +69,6 @@ class LineDecoder:
     use_threads: bool = True
     _reader: RecordReader = field(default_factory=RecordReader)
     _types_seen: dict[str, Variant] = field(default_factory=dict)
-    _last_type: GraphType | None = None
 
     def decode(self, lines: pa.Array) -> list[Rows]:
         """The rows that a block of lines ends, per type. Lines may or may not end with a line feed."""
@@ -116,12 +115,22 @@ class LineDecoder:
         return decode_records(self.catalog, self._reader.finish(), self.source, self.violations)
 
     def _decode_objects(self, lines: _Lines) -> Iterator[Rows]:
-        if self._last_type is not None:
-            rows = self._of_one_type(self._last_type, lines)
-            if rows is not None:
-                yield rows
-                return
-        yield from self._routed(lines)
+        type_ = self._type_of_first(lines)
+        rows = self._of_one_type(type_, lines) if type_ is not None else None
+        if rows is not None:
+            yield rows
+        else:
+            yield from self._routed(lines)
+
+    def _type_of_first(self, lines: _Lines) -> GraphType | None:
+        """What the first line says it is: most blocks are of one type, and then nobody has to look for the others."""
+        record = parse_line(lines.text[0].as_py()) if len(lines) else None
+        if not isinstance(record, dict):
+            return None
+        node, edge = record.get("type"), record.get("edge")
+        if isinstance(node, str) and edge is None:
+            return self.catalog.node(node)
+        return self.catalog.edge(edge) if isinstance(edge, str) and node is None else None
 
     def _routed(self, lines: _Lines) -> Iterator[Rows]:
         """Decode lines of several types: find out which line is of which type first."""
@@ -141,7 +150,6 @@ class LineDecoder:
                 mask = pc.and_(pc.fill_null(pc.equal(names[column], name), False), pc.is_null(other)).combine_chunks()
                 known = pc.or_(known, mask)
                 yield from self._bisected(type_, lines.where(mask))
-                self._last_type = type_
         if not pc.all(known).as_py():
             yield from self._slow_objects(lines.where(pc.invert(known)))
 

@@ -29,7 +29,7 @@ def are_exact(type_: GraphType, columns: dict[str, pa.ChunkedArray], lines: pa.A
         if scalar is None or column is None or column.null_count == len(column):
             continue
         large, zero = _suspects(column, scalar)
-        if _says(lines, large, _LONG_WHOLE[scalar]) or (_may_be_tiny(lines) and _says(lines, zero, _TINY)):
+        if _says(lines, large, _LONG_WHOLE[scalar]) or _says_tiny(lines, zero):
             return False
     return True
 
@@ -75,3 +75,11 @@ def _says(lines: pa.Array, rows: np.ndarray | None, pattern: str) -> bool:
     if rows is None:
         return False
     return bool(pc.any(pc.match_substring_regex(lines.take(pa.array(rows)), pattern)).as_py())
+
+
+def _says_tiny(lines: pa.Array, zeros: np.ndarray | None) -> bool:
+    """Whether a line that was read as a zero says a number that is none. Few are zero, so only those are looked at."""
+    if zeros is None:
+        return False
+    told = lines.take(pa.array(zeros))
+    return _may_be_tiny(told) and bool(pc.any(pc.match_substring_regex(told, _TINY)).as_py())

@@ -43,7 +43,7 @@ def line_blocks(stream: IO[bytes], block_bytes: int | None = None) -> Iterator[p
                     "several lines"
                 )
             continue
-        yield as_lines(rest + data[:cut] if rest else data[:cut] if cut < len(data) else data)
+        yield as_lines(b"".join((rest, memoryview(data)[:cut])) if rest or cut < len(data) else data)
         rest = data[cut:]
     if rest:
         yield as_lines(rest)

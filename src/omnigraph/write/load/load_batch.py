@@ -21,11 +21,13 @@ import pyarrow.ipc
 
 from omnigraph.errors import ValidationFailed, Violation
 from omnigraph.failpoints import declare, failpoint
-from omnigraph.ledger.values import MAIN, StreamBatch
+from omnigraph.ledger.commit.attempts import WriteSession
+from omnigraph.ledger.commit.intents import WriteIntent
+from omnigraph.ledger.values import MAIN, Snapshot, StreamBatch, WriterKind
 from omnigraph.scratch import scratch_folder
 from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.uri import parse_root
-from omnigraph.write.load.load import load
+from omnigraph.write.load.load import LoadBranch, LoadMode, commit_load, load
 from omnigraph.write.results import LoadResult
 from omnigraph.write.validate.collector import summary
 
@@ -132,6 +134,16 @@ def load_batch(
                 file = rest
                 failpoint("batch.letters_written")
     raise AssertionError("unreachable")
+
+
+def pass_batch(store: GraphStore, batch: StreamBatch, *, branch: str = MAIN, actor: str | None = None) -> LoadResult:
+    """A batch that changes nothing: a commit says that the branch has it."""
+
+    def prepare(snapshot: Snapshot, session: WriteSession, counts: dict[str, int]) -> WriteIntent:
+        return session.intent(WriterKind.LOAD, snapshot, (), changes_data=False)
+
+    with LoadBranch(store, branch, None, actor) as target:
+        return commit_load(store, target, LoadMode.APPEND, prepare, batch=batch)
 
 
 def _plain(value: Any) -> str:
