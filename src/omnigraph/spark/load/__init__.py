@@ -1,3 +1,12 @@
 """Loads on Spark: tasks decode, check and write fragments, buckets of keys are checked, the driver commits once."""
 
-__all__ = ["load", "load_checks", "load_input", "load_messages", "load_tasks", "lost_files"]
+__all__ = [
+    "all_committed",
+    "known_ids",
+    "load",
+    "load_checks",
+    "load_input",
+    "load_messages",
+    "load_tasks",
+    "lost_files",
+]

@@ -34,9 +34,9 @@ from omnigraph.spark.load.load_tasks import FragmentWriter, TaskReport
 from omnigraph.spark.load.lost_files import CLOCK_SKEW, sweep_lost_files
 from omnigraph.spark.source.column_map import column_map
 from omnigraph.spark.source.frame_options import FrameOptions
-from omnigraph.spark.source.key_check import check_keys
+from omnigraph.spark.source.keys.key_check import check_keys
+from omnigraph.spark.source.keys.staged_keys import KeysOfTask, StagedKeys, clear_keys
 from omnigraph.spark.source.plain_errors import plain_errors
-from omnigraph.spark.source.staged_keys import KeysOfTask, StagedKeys, clear_keys
 from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import parse_root

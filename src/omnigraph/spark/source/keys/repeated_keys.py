@@ -13,9 +13,9 @@ from functools import partial
 
 import numpy as np
 
-from omnigraph.spark.source.key_hashes import BYTES, HashRun
-from omnigraph.spark.source.key_parts import PARTS, RANKS, Doubt
-from omnigraph.spark.source.key_rules import KeyRule
+from omnigraph.spark.source.keys.key_hashes import BYTES, HashRun
+from omnigraph.spark.source.keys.key_parts import PARTS, RANKS, Doubt
+from omnigraph.spark.source.keys.key_rules import KeyRule
 from omnigraph.storage.objects.objects import ObjectStore
 
 STRETCH_BYTES = 8 << 20

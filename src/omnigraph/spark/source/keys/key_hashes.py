@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from omnigraph.spark.load.known_ids import Hashes
 from omnigraph.spark.load.load_messages import bucket_of, duckdb_connection
-from omnigraph.spark.source.key_parts import PARTS, RANKS
-from omnigraph.spark.source.key_rules import KeyRule
+from omnigraph.spark.source.keys.key_parts import PARTS, RANKS
+from omnigraph.spark.source.keys.key_rules import KeyRule
 from omnigraph.storage.objects.objects import ObjectStore
 from omnigraph.write.validate.zeros import one_zero
 

@@ -15,11 +15,11 @@ import pytest
 from omnigraph.ledger.store import GraphStore, create_store, open_store
 from omnigraph.spark.load import all_committed
 from omnigraph.spark.load.load_tasks import TaskReport
-from omnigraph.spark.source import committed_hashes, key_check, key_hashes, repeated_keys, staged_keys
-from omnigraph.spark.source.key_check import check_keys
+from omnigraph.spark.source.keys import committed_hashes, key_check, key_hashes, repeated_keys, staged_keys
+from omnigraph.spark.source.keys.key_check import check_keys
 from omnigraph.write.load.load import load
 from omnigraph.write.mutate.mutate import mutate
-from tests.spark.source.test_staged_keys import context_of, people, staged
+from tests.spark.source.keys.test_staged_keys import context_of, people, staged
 
 SCHEMA = """
 node Person { slug: String @key  mail: String? @unique }

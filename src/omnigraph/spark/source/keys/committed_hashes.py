@@ -15,7 +15,7 @@ from omnigraph.schema.catalog import GraphType
 from omnigraph.spark.load.all_committed import AllCommitted
 from omnigraph.spark.load.known_ids import Hashes
 from omnigraph.spark.load.load_messages import LoadContext
-from omnigraph.spark.source.key_hashes import tuple_hashes
+from omnigraph.spark.source.keys.key_hashes import tuple_hashes
 from omnigraph.storage.values import TableVersion
 from omnigraph.write.load.load_keys import key_schema
 from omnigraph.write.validate.graph_rules import best_lookup

@@ -19,12 +19,12 @@ from omnigraph.schema.catalog import EdgeType, GraphType
 from omnigraph.spark.load.load_checks import check_bucket
 from omnigraph.spark.load.load_messages import LoadContext, Message
 from omnigraph.spark.load.load_tasks import TaskReport, seen_messages
-from omnigraph.spark.source.key_doubts import KeyDoubts, version_in
-from omnigraph.spark.source.key_hashes import hash_runs
-from omnigraph.spark.source.key_parts import PARTS, Doubt
-from omnigraph.spark.source.key_rules import KeyRule, key_rules
-from omnigraph.spark.source.repeated_keys import repeat_doubts
-from omnigraph.spark.source.staged_keys import KeysOfTask, few_keys, few_messages, put_messages
+from omnigraph.spark.source.keys.key_doubts import KeyDoubts, version_in
+from omnigraph.spark.source.keys.key_hashes import hash_runs
+from omnigraph.spark.source.keys.key_parts import PARTS, Doubt
+from omnigraph.spark.source.keys.key_rules import KeyRule, key_rules
+from omnigraph.spark.source.keys.repeated_keys import repeat_doubts
+from omnigraph.spark.source.keys.staged_keys import KeysOfTask, few_keys, few_messages, put_messages
 from omnigraph.storage.objects.objects import ObjectStore
 
 BUCKET_BYTES = 32 << 20

@@ -14,10 +14,10 @@ from omnigraph.schema.catalog import GraphType
 from omnigraph.spark.load.all_committed import AllCommitted
 from omnigraph.spark.load.load_messages import LoadContext
 from omnigraph.spark.load.load_tasks import TaskStore
-from omnigraph.spark.source.committed_hashes import CommittedHashes
-from omnigraph.spark.source.key_hashes import part_numbers
-from omnigraph.spark.source.key_parts import Doubt
-from omnigraph.spark.source.key_rules import KeyRule, key_rules
+from omnigraph.spark.source.keys.committed_hashes import CommittedHashes
+from omnigraph.spark.source.keys.key_hashes import part_numbers
+from omnigraph.spark.source.keys.key_parts import Doubt
+from omnigraph.spark.source.keys.key_rules import KeyRule, key_rules
 from omnigraph.spark.worker_tables import worker_tables
 from omnigraph.storage.values import TableVersion
 from omnigraph.write.validate.graph_rules import missing_nodes

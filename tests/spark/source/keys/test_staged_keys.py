@@ -15,10 +15,10 @@ from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, create_store
 from omnigraph.schema.catalog import GraphType
 from omnigraph.spark.load.load_messages import Kind, LoadContext, keys_from_bytes, plain_snapshot
-from omnigraph.spark.source import key_check, staged_keys
-from omnigraph.spark.source.key_check import check_keys
-from omnigraph.spark.source.key_parts import PARTS
-from omnigraph.spark.source.staged_keys import KeysOfTask, StagedKeys, clear_keys, few_messages, put_messages
+from omnigraph.spark.source.keys import key_check, staged_keys
+from omnigraph.spark.source.keys.key_check import check_keys
+from omnigraph.spark.source.keys.key_parts import PARTS
+from omnigraph.spark.source.keys.staged_keys import KeysOfTask, StagedKeys, clear_keys, few_messages, put_messages
 from omnigraph.write.load.load import load
 from omnigraph.write.load.load_keys import key_schema
 

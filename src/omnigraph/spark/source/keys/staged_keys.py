@@ -17,10 +17,10 @@ import pyarrow as pa
 from omnigraph.schema.catalog import GraphType
 from omnigraph.spark.load.load_messages import Kind, LoadContext, Message, from_bytes, to_bytes
 from omnigraph.spark.load.load_tasks import key_messages
-from omnigraph.spark.source.key_doubts import KeyDoubts, Seen
-from omnigraph.spark.source.key_hashes import HashRun, hash_runs
-from omnigraph.spark.source.key_parts import PARTS, Doubt, rank
-from omnigraph.spark.source.key_rules import key_rules
+from omnigraph.spark.source.keys.key_doubts import KeyDoubts, Seen
+from omnigraph.spark.source.keys.key_hashes import HashRun, hash_runs
+from omnigraph.spark.source.keys.key_parts import PARTS, Doubt, rank
+from omnigraph.spark.source.keys.key_rules import key_rules
 from omnigraph.storage.objects.objects import ObjectStore, open_objects
 from omnigraph.storage.uri import parse_root
 
