@@ -15,6 +15,7 @@ import pytest
 from omnigraph.ledger.store import GraphStore, create_store, open_store
 from omnigraph.spark.load import all_committed
 from omnigraph.spark.load.load_tasks import TaskReport
+from omnigraph.spark.source.datasource import register
 from omnigraph.spark.source.keys import committed_hashes, key_check, key_hashes, repeated_keys, staged_keys
 from omnigraph.spark.source.keys.key_check import check_keys
 from omnigraph.write.load.load import load
@@ -162,6 +163,7 @@ def _let_hashes_clash(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("count", [20, 8000], ids=["few keys", "many keys"])
 def test_a_write_during_which_a_node_goes_is_refused(spark: Any, tmp_path: Path, count: int) -> None:
+    register(spark)
     store = create_store(str(tmp_path / "moved.omni"), SCHEMA)
     names = [f"someone-with-a-long-name-{n}" for n in range(8000)]
     load(store, [{"slug": name} for name in names], mode="append", type="Person")
