@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from omnigraph.ledger.branches.branches import create_branch
 from omnigraph.ledger.commit.staging_marks import MARKS
 from omnigraph.ledger.store import GraphStore, create_store
+from omnigraph.spark.source.datasource import register
 from omnigraph.write.load.load import load
 
 pytestmark = pytest.mark.spark
@@ -164,3 +166,19 @@ def test_a_session_whose_filters_stay_with_spark_reads_with_a_filter(spark: Any,
         assert [row.slug for row in frame.where("slug = 'p3'").collect()] == ["p3"]
     finally:
         spark.conf.set(name, before)
+
+
+def test_a_thread_that_started_no_session_finds_the_format_once_it_is_registered_there(
+    spark: Any, store: GraphStore
+) -> None:
+    create_branch(store, "threads")
+
+    def write_and_read() -> dict[str, int]:
+        register(spark)
+        frame = spark.range(1).selectExpr("'from a thread' AS slug", "7 AS age")
+        options = {"type": "Person", "branch": "threads"}
+        frame.write.format("omnigraph").options(**options).mode("append").save(store.uri)
+        return people(spark, store, "threads")
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(write_and_read).result()["from a thread"] == 7

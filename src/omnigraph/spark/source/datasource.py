@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 from omnigraph.choices import Target
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, NotFound
+from omnigraph.spark.session.active import make_active
 from omnigraph.spark.session.machine import usable_cores
 from omnigraph.spark.session.worker_python import require_python_for_planning, settle_worker_python
 from omnigraph.spark.source.frame_options import FrameOptions, graph_uri
@@ -39,11 +40,12 @@ FORMAT = "omnigraph"
 
 def register(session: SparkSession, *, push_down: bool = True) -> None:
     """Make the format known to a session, and the Python that plans it one that has this package. Filters are pushed
-    down only if the session allows it: `push_down` tells it to."""
+    down only if the session allows it: `push_down` tells it to. Each thread that reads or writes frames calls it."""
     context = context_of(session)
     if context is not None:
         settle_worker_python(context)
         require_python_for_planning(context)
+        make_active(session)
     session.dataSource.register(OmniGraphDataSource)
     if push_down:
         session.conf.set("spark.sql.python.filterPushdown.enabled", "true")

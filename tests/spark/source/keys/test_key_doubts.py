@@ -167,9 +167,7 @@ def test_a_write_during_which_a_node_goes_is_refused(spark: Any, tmp_path: Path,
     store = create_store(str(tmp_path / "moved.omni"), SCHEMA)
     names = [f"someone-with-a-long-name-{n}" for n in range(8000)]
     load(store, [{"slug": name} for name in names], mode="append", type="Person")
-    frame = spark.range(count).selectExpr(
-        *(f"concat('someone-with-a-long-name-', id) as {end}" for end in ("src", "dst"))
-    )
+    frame = spark.createDataFrame([(name, name) for name in names[:count]], "src string, dst string")
     head = store.snapshot().pin("edge:Likes")
 
     going = frame.repartition(1).mapInArrow(_with(store.uri, names[5]), "src string, dst string")
