@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import ExpectedVersionMismatch, TableMoved
-from omnigraph.ledger.commit import passed_on, window
+from omnigraph.ledger.commit import passed_on
 from omnigraph.ledger.commit.passed_on import MOST_PASSED_ON
 from omnigraph.ledger.commit.window import CommitWindows, lease_name
 from omnigraph.ledger.store import GraphStore, create_store
@@ -104,7 +104,7 @@ def test_a_write_that_lost_leaves_the_lease_to_the_next(windows: CommitWindows, 
 def wait_in_line(windows: CommitWindows, count: int) -> None:
     """Until so many wait for the window of `main` that somebody holds."""
     deadline = time.monotonic() + 90
-    while window._others_in((windows._graph, MAIN.incarnation)) < count:
+    while windows.waiting(MAIN) < count:
         assert time.monotonic() < deadline
         time.sleep(0.001)
 

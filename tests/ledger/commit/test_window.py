@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def test_schema_key_is_exclusive(windows: CommitWindows) -> None:
         pass
 
 
-def test_locks_are_taken_in_sorted_order_so_nobody_deadlocks(windows: CommitWindows, path: str) -> None:
+def test_windows_over_tables_in_any_order_do_not_deadlock(windows: CommitWindows, path: str) -> None:
     rounds = 5 if is_on_s3(path) else 30
     keys = ["node:A", "node:B", "node:C"]
     inside = []
@@ -84,6 +85,28 @@ def test_locks_are_taken_in_sorted_order_so_nobody_deadlocks(windows: CommitWind
     for thread in threads:
         thread.join(90)
         assert not thread.is_alive()
+
+
+def test_windows_are_entered_in_the_order_in_which_they_were_asked_for(windows: CommitWindows) -> None:
+    """Who wants the table that is just being committed waits no longer than those who want others."""
+    entered: list[str] = []
+
+    def work(table_key: str) -> None:
+        with windows.enter(MAIN, [table_key], wait=30.0):
+            entered.append(table_key)
+
+    threads = []
+    with windows.enter(MAIN, ["node:A"]):
+        for number, table_key in enumerate(("node:A", "node:B", "node:C", "node:A"), start=1):
+            threads.append(threading.Thread(target=work, args=(table_key,)))
+            threads[-1].start()
+            while windows.waiting(MAIN) < number:
+                time.sleep(0.001)
+    with windows.enter(MAIN, ["node:D"], wait=30.0):
+        entered.append("node:D")
+    for thread in threads:
+        thread.join(30)
+    assert entered == ["node:A", "node:B", "node:C", "node:A", "node:D"]
 
 
 def test_a_failure_inside_gives_everything_back(windows: CommitWindows) -> None:

@@ -1,16 +1,14 @@
 """The commit window: the only place where tables of a branch move.
 
-In process a lock per (table key, branch incarnation), taken in sorted order; across processes one lease per branch
-incarnation, taken after the locks. Without it two writers could interleave their table commits on one branch; Lance
-lets them (it rebases appends), and one would publish half of the other's write. Preparing a write happens outside, so
-the window lasts milliseconds; readers never wait for it.
+In process a lock per branch incarnation, whose waiters get it in the order in which they came; across processes one
+lease per branch incarnation, taken after the lock. Without it two writers could interleave their table commits on one
+branch; Lance lets them (it rebases appends), and one would publish half of the other's write. Preparing a write happens
+outside, so the window lasts milliseconds; readers never wait for it.
 """
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +17,7 @@ from omnigraph.config import settings
 from omnigraph.errors import Busy, InternalError, TableMoved
 from omnigraph.failpoints import declare, failpoint
 from omnigraph.ledger.commit import passed_on
+from omnigraph.ledger.commit.fair_locks import FairLocks
 from omnigraph.ledger.commit.passed_on import PassedOn, give_all_back, is_left, pass_on, take
 from omnigraph.ledger.values import BranchRef
 from omnigraph.storage.leases.leases import Lease, Leases
@@ -57,6 +56,10 @@ class Window:
             self.endings.pop()()
 
 
+_locks = FairLocks()
+"""By graph and branch incarnation: who has the window, and who of this process waits for it."""
+
+
 def _give_back_at_once(window: Window) -> None:
     window.end()
     window.lease.release()
@@ -88,12 +91,15 @@ class CommitWindows:
         """
         keys = frozenset(table_keys) if table_keys is not None else None
         deadline = time.monotonic() + (settings().lease_wait_seconds if wait is None else wait)
-        names = [f"table/{branch.incarnation}/{key}" for key in sorted(keys or ())]
-        names += [f"schema/{branch.incarnation}"] if schema else []
         # The lease is one per branch, so its waiters queue up here instead of asking the store again and again.
-        names.append(f"lease/{branch.incarnation}")
         line = (self._graph, branch.incarnation)
-        with _in_line(line), _held_locks(self._graph, names, deadline, branch):
+        with _locks.held(line, deadline - time.monotonic()) as has_it:
+            if not has_it:
+                raise Busy(
+                    f"another write of this process is still being committed to branch `{branch.name}`; try again "
+                    "shortly",
+                    branch=branch.name,
+                )
             failpoint("window.before_lease")
             held = take(self._graph, lease_name(branch)) or PassedOn(self._acquired(branch, deadline))
             window = Window(branch, keys, schema, held.lease)
@@ -108,7 +114,7 @@ class CommitWindows:
                 untouched = True
                 raise
             finally:
-                wanted, in_line = (more_wait(), _others_in(line)) if done or untouched else (0, 0)
+                wanted, in_line = (more_wait(), self.waiting(branch)) if done or untouched else (0, 0)
                 held = held.with_waiting(max(wanted, in_line))
                 left_for = _left_for(held, wanted, in_line)
                 if left_for is not None:
@@ -118,6 +124,10 @@ class CommitWindows:
                     give_back(window)
                 else:
                     _give_back_at_once(window)
+
+    def waiting(self, branch: BranchRef) -> int:
+        """How many of this process wait for the window of a branch."""
+        return _locks.waiting((self._graph, branch.incarnation))
 
     def is_left(self, branch: BranchRef) -> bool:
         """Whether the lease of a branch was left to the next writer of this process."""
@@ -149,84 +159,3 @@ def _left_for(held: PassedOn, wanted: int, in_line: int) -> float | None:
     if held.may_be_again and in_line:
         return passed_on.IN_LINE_SECONDS
     return None
-
-
-class _Counted:
-    """A lock and the number of those who hold it or wait for it."""
-
-    __slots__ = ("lock", "users")
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.users = 0
-
-
-_locks: dict[tuple[str, str], _Counted] = {}
-_lines: Counter[tuple[str, str]] = Counter()
-"""By graph and branch incarnation, how many of this process hold the window or wait for it."""
-
-_registry = threading.Lock()
-
-
-@contextmanager
-def _in_line(line: tuple[str, str]) -> Iterator[None]:
-    with _registry:
-        _lines[line] += 1
-    try:
-        yield
-    finally:
-        with _registry:
-            _lines[line] -= 1
-            if not _lines[line]:
-                del _lines[line]
-
-
-def _others_in(line: tuple[str, str]) -> int:
-    """How many wait for a window that is held."""
-    with _registry:
-        return _lines[line] - 1
-
-
-@contextmanager
-def _held_locks(graph: str, names: Iterable[str], deadline: float, branch: BranchRef) -> Iterator[None]:
-    held: list[tuple[str, str]] = []
-    try:
-        for name in names:
-            key = (graph, name)
-            if not _acquire(key, deadline):
-                raise Busy(
-                    f"another write of this process is still being committed to branch `{branch.name}`; try again "
-                    "shortly",
-                    branch=branch.name,
-                )
-            held.append(key)
-        yield
-    finally:
-        for key in reversed(held):
-            _release(key)
-
-
-def _acquire(key: tuple[str, str], deadline: float) -> bool:
-    with _registry:
-        counted = _locks.setdefault(key, _Counted())
-        counted.users += 1
-    acquired = False
-    try:
-        acquired = counted.lock.acquire(timeout=max(0.0, deadline - time.monotonic()))
-    finally:
-        if not acquired:
-            _forget(key, counted)
-    return acquired
-
-
-def _release(key: tuple[str, str]) -> None:
-    counted = _locks[key]
-    counted.lock.release()
-    _forget(key, counted)
-
-
-def _forget(key: tuple[str, str], counted: _Counted) -> None:
-    with _registry:
-        counted.users -= 1
-        if not counted.users:
-            del _locks[key]
