@@ -191,3 +191,11 @@ def test_the_number_of_a_fragment_is_not_used_again(new_table: NewTable) -> None
         seen |= numbers
     table = commit(table, append_of(table, "b"))
     assert len({fragment.fragment_id for fragment in table.get_fragments()} - seen) == 1
+
+
+def test_a_data_file_makes_a_class_each_time_its_path_is_asked_for(new_table: NewTable) -> None:
+    """What `plain_paths` is there for; once Lance has stopped it, that can go."""
+    (fragment,) = new_table("a").get_fragments()
+    (file,) = fragment.metadata.files
+    assert type(file.path) is not type(file.path)
+    assert str(file.path) == file._path

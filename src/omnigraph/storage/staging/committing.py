@@ -23,6 +23,7 @@ from omnigraph.failpoints import declare, failpoint
 from omnigraph.storage.constants import OPERATION_ID_PROPERTY
 from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.lance_errors import lance_errors, raise_ours
+from omnigraph.storage.staging.plain_paths import with_plain_paths
 from omnigraph.storage.staging.staging import all_field_ids
 from omnigraph.storage.values import StagedWrite, TableVersion
 
@@ -48,6 +49,8 @@ def commit_staged(
     transaction: Transaction = write.transaction
     transaction.transaction_properties = {**(extra_properties or {}), OPERATION_ID_PROPERTY: operation_id}
     transaction.operation = guarded(handle, transaction.operation)
+    if isinstance(transaction.operation, LanceOperation.Update):
+        with_plain_paths(transaction.operation.updated_fragments)
     if not looked:
         refuse_if_moved(handles, write.base)
     failpoint("storage.commit.before")

@@ -23,8 +23,9 @@ from omnigraph.storage.constants import FILE_FORMAT, ID_COLUMN, ROWS_PER_FILE
 from omnigraph.storage.handles.handles import Handles
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.reading.reading import take_ids, unique_ids
+from omnigraph.storage.staging.plain_paths import with_plain_paths
 from omnigraph.storage.staging.row_streams import Rows, row_stream
-from omnigraph.storage.staging.staged_files import files_of, vectors_of
+from omnigraph.storage.staging.staged_files import files_of, new_fragments_of, vectors_of
 from omnigraph.storage.staging.written_rows import WrittenRows
 from omnigraph.storage.values import StagedWrite, TableVersion
 
@@ -212,6 +213,7 @@ def staged(
     rows_deleted: int = 0,
 ) -> StagedWrite:
     """A staged write around an operation."""
+    with_plain_paths(new_fragments_of(operation))
     return StagedWrite(
         table.location,
         table.branch,
