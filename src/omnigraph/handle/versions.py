@@ -127,7 +127,7 @@ class Versions(Held):
         self._allow(Action.BRANCH_MERGE, actor, target=into)
         if delete_source:
             self._allow(Action.BRANCH_DELETE, actor, target=source)
-        states = (self._store.snapshot(branch=name, operation="merge") for name in (source, into))
+        states = [self._store.snapshot(branch=name, operation="merge") for name in (source, into)]
         return merge(
             self._store,
             source,
@@ -138,7 +138,7 @@ class Versions(Held):
             delete_source=delete_source,
             granularity=granularity,
             actor=actor or self._actor,
-            placement=row_placement(engine, *states),
+            placement=row_placement(engine, "merge", *states, source=source, place=f"{into} of {self.uri}"),
         )
 
     def diff(
@@ -156,7 +156,8 @@ class Versions(Held):
         from omnigraph.merge.diff import Diff, DiffFilter
 
         left, right = self._state("diff", a, None, actor), self._state("diff", b, None, actor)
-        return Diff(self._store, left, right, DiffFilter.of(kinds, types, ops), row_placement(engine, left, right))
+        placement = row_placement(engine, "diff", left, right, source=self.uri)
+        return Diff(self._store, left, right, DiffFilter.of(kinds, types, ops), placement)
 
     def changes(
         self,
