@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from omnigraph.choices import Engine, Granularity, Strategy, Target, Time
@@ -162,7 +163,7 @@ class Versions(Held):
     def changes(
         self,
         branch: str | None = None,
-        since: str = "beginning",
+        since: str | datetime = "beginning",
         *,
         kinds: Collection[str] | None = None,
         types: Collection[str] | None = None,
@@ -184,7 +185,7 @@ class Versions(Held):
     def follow(
         self,
         branch: str | None = None,
-        since: str = "now",
+        since: str | datetime = "now",
         *,
         kinds: Collection[str] | None = None,
         types: Collection[str] | None = None,
@@ -204,7 +205,7 @@ class Versions(Held):
         checked_pause(every, timeout)
         named = self._place(branch)
 
-        def look(cursor: str) -> Page:
+        def look(cursor: str | datetime) -> Page:
             return self.changes(named, cursor, kinds=kinds, types=types, ops=ops, limit=limit, actor=actor)
 
         # The first look is now and not with the first page: `now` means this moment.
