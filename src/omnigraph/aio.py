@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager
+from datetime import datetime
 from functools import partial, wraps
 from os import PathLike
 from types import TracebackType
@@ -187,7 +188,7 @@ class AsyncGraph(_ClosedAtTheEnd):
     async def follow(
         self,
         branch: str | None = None,
-        since: str = "now",
+        since: str | datetime = "now",
         *,
         limit: int = 100,
         every: float = 0.5,
@@ -271,7 +272,9 @@ class AsyncRemoteGraph(_ClosedAtTheEnd):
         async for line in _pulled(self.graph.export_lines(**options)):
             yield line
 
-    async def follow(self, branch: str | None = None, since: str = "now", **options: Any) -> AsyncIterator[RemotePage]:
+    async def follow(
+        self, branch: str | None = None, since: str | datetime = "now", **options: Any
+    ) -> AsyncIterator[RemotePage]:
         """The change feed as it goes on, as `RemoteGraph.follow` gives it."""
         async for page in _pulled(await asyncio.to_thread(self.graph.follow, branch, since, **options)):
             yield page

@@ -34,23 +34,25 @@ def engine_for_load(wanted: str, data: Any) -> str:
     return choose_engine(wanted, input_bytes=input_bytes(data))
 
 
-def maintenance_workers(wanted: str, snapshot: Snapshot) -> Workers:
-    """Where compaction and index builds of a branch run."""
+def maintenance_workers(wanted: str, uri: str, snapshot: Snapshot) -> Workers:
+    """Where compaction and index builds of a branch of the graph at `uri` run."""
     if engine_for_tables(wanted, snapshot, snapshot.tables) == "spark":
         from omnigraph.spark.jobs.compact import spark_workers
 
-        return spark_workers()
+        return spark_workers(source=f"{snapshot.branch.name} of {uri}")
     from omnigraph.maintain.optimize.workers import local_workers
 
     return local_workers()
 
 
-def row_placement(wanted: str, *snapshots: Snapshot) -> Placement:
-    """Where the rows of a merge or a difference between these states are compared."""
+def row_placement(
+    wanted: str, operation: str, *snapshots: Snapshot, source: str | None = None, place: str | None = None
+) -> Placement:
+    """Where the rows of a merge or a difference between these states are compared. Spark tells by the rest what for."""
     if any(engine_for_tables(wanted, snapshot, snapshot.tables) == "spark" for snapshot in snapshots):
         from omnigraph.spark.jobs.merge import spark_placement
 
-        return spark_placement()
+        return spark_placement(operation=operation, source=source, place=place)
     from omnigraph.merge.placement import IN_PROCESS
 
     return IN_PROCESS

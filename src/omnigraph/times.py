@@ -65,3 +65,16 @@ def moment_of(moment: Time, what: str) -> int:
         count = int(found["count"]) if found["count"].isdigit() else 1
         return time.time_ns() // 1000 - count * _SECONDS[found["unit"].lower()] * 1_000_000
     return to_microseconds(moment, what)
+
+
+def since_text(since: str | datetime) -> str:
+    """Where a reader of changes starts, as text: a moment by its ISO form, anything else as it was given."""
+    if isinstance(since, datetime):
+        to_microseconds(since, "since")
+        return since.isoformat()
+    if not isinstance(since, str):
+        raise BadRequest(
+            "since is a cursor, a commit, a tag, `beginning`, `now` or a time (an aware datetime or ISO text), not "
+            f"{type(since).__name__}"
+        )
+    return since

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -45,6 +46,15 @@ def test_since_a_time_before_there_was_anything(graph: og.Graph) -> None:
     everything = [block.commit for block in graph.changes(since="beginning").blocks]
     assert [block.commit for block in graph.changes(since="1970-01-01T00:00:00Z").blocks] == everything
     assert graph.changes(since="2999-01-01T00:00:00Z").blocks == ()
+    assert [block.commit for block in graph.changes(since=datetime(1970, 1, 1, tzinfo=UTC)).blocks] == everything
+    assert list(graph.follow(since=datetime(2999, 1, 1, tzinfo=UTC), timeout=0)) == []
+
+
+@pytest.mark.parametrize(("since", "reason"), [(None, "not NoneType"), (7, "not int"), (datetime(2026, 1, 2), "zone")])
+def test_a_start_that_is_none_is_told(graph: og.Graph, since: Any, reason: str) -> None:
+    for read in (graph.changes, graph.follow):
+        with pytest.raises(BadRequest, match=f"since.*{reason}"):
+            read(since=since)
 
 
 def test_since_a_commit_the_beginning_and_now(graph: og.Graph) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph.errors import BadRequest
+from omnigraph.errors import BadRequest, SparkJobFailed
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, create_store
 from omnigraph.read.export import export_graph, export_lines
@@ -81,3 +81,23 @@ def test_spark_writes_the_same_rows_in_many_files(spark: Any, graph: GraphStore,
         for folder in ("node-City", "node-Person", "edge-Knows", "edge-LivesIn"):
             load(back, str(out / folder), mode="append", type=folder.split("-")[1])
     assert content(back) == content(graph)
+
+
+@pytest.mark.spark
+def test_a_directory_holds_one_export_on_spark_or_nothing_of_one_that_failed(
+    spark: Any, graph: GraphStore, tmp_path: Path
+) -> None:
+    from omnigraph.spark.jobs.export import export_graph as export_on_spark
+
+    out = tmp_path / "out"
+    export_on_spark(spark, graph, str(out), rows_per_file=1)
+    parts = len(list(out.rglob("part-*")))
+    summary = export_on_spark(spark, graph, str(out))
+    assert len(list(out.rglob("part-*"))) < parts
+    assert sum(len(part.read_bytes().splitlines()) for part in out.rglob("part-*")) == summary.rows
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "edge-Knows").write_text("a file in the way of one of the types")
+    with pytest.raises(SparkJobFailed, match="edge-Knows"):
+        export_on_spark(spark, graph, str(broken))
+    assert [path.name for path in broken.rglob("*")] == ["edge-Knows"]

@@ -210,6 +210,20 @@ def test_an_export_replaces_nothing_in_silence(graph: og.Graph, tmp_path: Path) 
         graph.export(target, format="parquet")
 
 
+def test_an_export_to_a_directory_is_all_that_is_there_afterwards(graph: og.Graph, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    graph.export(target, format="parquet")
+    earlier = target / "node-Gone" / "part-00003.parquet"
+    earlier.parent.mkdir()
+    earlier.write_bytes(b"of a type that there was once")
+    for own in (target / "notes.txt", target / "node-P" / "notes.txt"):
+        own.write_text("not of an export")
+    graph.export(target, types=["P"], format="parquet", overwrite=True)
+    left = sorted(str(path.relative_to(target)) for path in target.rglob("*") if path.is_file())
+    assert left == ["node-P/notes.txt", "node-P/part-00000.parquet", "notes.txt"]
+    assert not earlier.parent.exists()
+
+
 def test_pages_of_changes_can_be_read_again(graph: og.Graph) -> None:
     page = graph.changes(limit=2)
     once = [[change.id for change in block.changes] for block in page.blocks]

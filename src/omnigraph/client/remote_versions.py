@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
@@ -11,6 +12,7 @@ from omnigraph.choices import Engine, Granularity, Strategy, Target, Time
 from omnigraph.client.remote_feed import followed
 from omnigraph.client.remote_held import RemoteHeld
 from omnigraph.client.wire_arguments import answers, filters, moment_text, state_name
+from omnigraph.times import since_text
 
 if TYPE_CHECKING:
     from omnigraph.client.wire_values import RemoteDiff, RemotePage
@@ -127,7 +129,7 @@ class RemoteVersions(RemoteHeld):
     def changes(
         self,
         branch: str | None = None,
-        since: str = "beginning",
+        since: str | datetime = "beginning",
         *,
         kinds: Collection[str] | None = None,
         types: Collection[str] | None = None,
@@ -137,13 +139,14 @@ class RemoteVersions(RemoteHeld):
         """The change feed of a branch: one block per commit, and a cursor to go on from."""
         from omnigraph.client.wire_values import page
 
-        asked = {"branch": self._place(branch), "since": since, "limit": limit, **filters(kinds, types, ops)}
+        start = since_text(since)
+        asked = {"branch": self._place(branch), "since": start, "limit": limit, **filters(kinds, types, ops)}
         return page(self._transport.get("/changes", **asked))
 
     def follow(
         self,
         branch: str | None = None,
-        since: str = "now",
+        since: str | datetime = "now",
         *,
         kinds: Collection[str] | None = None,
         types: Collection[str] | None = None,
@@ -162,7 +165,7 @@ class RemoteVersions(RemoteHeld):
         checked_pause(every, timeout)
         if since == "now":  # this moment, not that of the first page
             since = self.changes(branch, since, kinds=kinds, types=types, ops=ops).cursor
-        asked = {"branch": self._place(branch), "since": since, **filters(kinds, types, ops)}
+        asked = {"branch": self._place(branch), "since": since_text(since), **filters(kinds, types, ops)}
         return followed(self._transport, asked, timeout)
 
     def sync_branch(self, name: str | None = None) -> GraphCommit:

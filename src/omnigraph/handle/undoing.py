@@ -11,6 +11,7 @@ from omnigraph.handle.held import Held
 from omnigraph.policy.actions import Action
 
 if TYPE_CHECKING:
+    from omnigraph.merge.placement import Placement
     from omnigraph.merge.undo.undo_result import UndoResult
 
 
@@ -47,7 +48,7 @@ class Undoing(Held):
             dry_run=dry_run,
             granularity=granularity,
             actor=actor or self._actor,
-            placement=row_placement(engine, self._store.snapshot(branch=onto, operation="revert")),
+            placement=self._rows_of("revert", onto, engine),
             before_schema=lambda: self._allow(Action.SCHEMA_APPLY, actor, target=onto),
         )
 
@@ -75,7 +76,7 @@ class Undoing(Held):
             onto,
             dry_run=dry_run,
             actor=actor or self._actor,
-            placement=row_placement(engine, self._store.snapshot(branch=onto, operation="restore")),
+            placement=self._rows_of("restore", onto, engine),
             before_schema=lambda: self._allow(Action.SCHEMA_APPLY, actor, target=onto),
         )
 
@@ -106,9 +107,14 @@ class Undoing(Held):
             dry_run=dry_run,
             granularity=granularity,
             actor=actor or self._actor,
-            placement=row_placement(engine, self._store.snapshot(branch=onto, operation="cherry-pick")),
+            placement=self._rows_of("cherry-pick", onto, engine),
             before_schema=lambda: self._allow(Action.SCHEMA_APPLY, actor, target=onto),
         )
+
+    def _rows_of(self, operation: str, onto: str, engine: Engine) -> Placement:
+        """Where the rows of an undo are compared and written."""
+        state = self._store.snapshot(branch=onto, operation=operation)
+        return row_placement(engine, operation, state, place=f"{onto} of {self.uri}")
 
     def _may_bring(self, given: Target, branch: str, actor: str | None) -> None:
         """Whoever brings the state of another branch must be allowed to read that."""

@@ -14,6 +14,7 @@ from omnigraph.policy.actions import Action
 if TYPE_CHECKING:
     from omnigraph.maintain.cleanup import CleanupResult
     from omnigraph.maintain.optimize.optimize import MaintenanceResult
+    from omnigraph.maintain.optimize.workers import Workers
     from omnigraph.maintain.relocate import RelocateReport
     from omnigraph.maintain.repair import RepairReport
     from omnigraph.maintain.tags import Tags
@@ -35,7 +36,9 @@ class Maintenance(Held):
             self._store,
             name,
             actor=actor or self._actor,
-            workers=maintenance_workers(engine, self._store.snapshot(branch=name, operation="ensure indices")),
+            workers=maintenance_workers(
+                engine, self.uri, self._store.snapshot(branch=name, operation="ensure indices")
+            ),
         )
 
     def optimize(
@@ -57,9 +60,13 @@ class Maintenance(Held):
             name,
             tables=tables,
             actor=actor or self._actor,
-            workers=maintenance_workers(engine, self._store.snapshot(branch=name, operation="optimize")),
+            workers=self._workers(engine, name, "optimize"),
             progress=progress,
         )
+
+    def _workers(self, engine: Engine, branch: str, operation: str) -> Workers:
+        """Where the heavy part of a maintenance of a branch runs."""
+        return maintenance_workers(engine, self.uri, self._store.snapshot(branch=branch, operation=operation))
 
     def repair(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from omnigraph.choices import Engine, Granularity, Strategy, Target, Time
@@ -127,7 +128,7 @@ class Versions(Held):
         self._allow(Action.BRANCH_MERGE, actor, target=into)
         if delete_source:
             self._allow(Action.BRANCH_DELETE, actor, target=source)
-        states = (self._store.snapshot(branch=name, operation="merge") for name in (source, into))
+        states = [self._store.snapshot(branch=name, operation="merge") for name in (source, into)]
         return merge(
             self._store,
             source,
@@ -138,7 +139,7 @@ class Versions(Held):
             delete_source=delete_source,
             granularity=granularity,
             actor=actor or self._actor,
-            placement=row_placement(engine, *states),
+            placement=row_placement(engine, "merge", *states, source=source, place=f"{into} of {self.uri}"),
         )
 
     def diff(
@@ -156,12 +157,13 @@ class Versions(Held):
         from omnigraph.merge.diff import Diff, DiffFilter
 
         left, right = self._state("diff", a, None, actor), self._state("diff", b, None, actor)
-        return Diff(self._store, left, right, DiffFilter.of(kinds, types, ops), row_placement(engine, left, right))
+        placement = row_placement(engine, "diff", left, right, source=self.uri)
+        return Diff(self._store, left, right, DiffFilter.of(kinds, types, ops), placement)
 
     def changes(
         self,
         branch: str | None = None,
-        since: str = "beginning",
+        since: str | datetime = "beginning",
         *,
         kinds: Collection[str] | None = None,
         types: Collection[str] | None = None,
@@ -183,7 +185,7 @@ class Versions(Held):
     def follow(
         self,
         branch: str | None = None,
-        since: str = "now",
+        since: str | datetime = "now",
         *,
         kinds: Collection[str] | None = None,
         types: Collection[str] | None = None,
@@ -203,7 +205,7 @@ class Versions(Held):
         checked_pause(every, timeout)
         named = self._place(branch)
 
-        def look(cursor: str) -> Page:
+        def look(cursor: str | datetime) -> Page:
             return self.changes(named, cursor, kinds=kinds, types=types, ops=ops, limit=limit, actor=actor)
 
         # The first look is now and not with the first page: `now` means this moment.

@@ -26,7 +26,7 @@ from omnigraph.merge.compare.row_differences import (
     exact_changes,
     matched_fields,
 )
-from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
+from omnigraph.merge.placement import COMPARING, IN_PROCESS, Placement, tables_only
 from omnigraph.merge.schema_history import dropped_properties, with_first_defaults
 from omnigraph.notebook import html_table
 from omnigraph.schema.catalog import Catalog, GraphType
@@ -224,7 +224,7 @@ def _in_waves(store: GraphStore, pair: TablePair, ids: pa.Array, placement: Plac
     parts = placement.parts(ids)
     for start in range(0, len(parts), PARTS_PER_WAVE):
         work = [DiffWork(store.uri, pair.left, pair.right, part) for part in parts[start : start + PARTS_PER_WAVE]]
-        for batches in placement.run(diff_part, work):
+        for batches in placement.run(diff_part, work, COMPARING):
             yield from batches
 
 

@@ -11,6 +11,7 @@ import binascii
 import hashlib
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -25,7 +26,7 @@ from omnigraph.merge.changes import EntityChange
 from omnigraph.merge.diff import DiffFilter, changed_tables, diff, find_type_ids, is_there
 from omnigraph.merge.schema_history import accepted_schemas
 from omnigraph.storage.lance_errors import TableNotFound
-from omnigraph.times import looks_like_time
+from omnigraph.times import looks_like_time, since_text
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -82,7 +83,7 @@ class _Cursor:
 def changes(
     store: GraphStore,
     branch: BranchRef,
-    since: str = BEGINNING,
+    since: str | datetime = BEGINNING,
     *,
     only: DiffFilter | None = None,
     limit: int | None = None,
@@ -95,7 +96,7 @@ def changes(
     wanted = only or DiffFilter()
     if limit is not None and limit < 1:
         raise BadRequest("the limit of a page of changes is at least 1")
-    after, fresh = commits_since(store, branch, since, wanted)
+    after, fresh = commits_since(store, branch, since_text(since), wanted)
     fresh = fresh[:limit]
     last = fresh[-1].graph_commit_id if fresh else after
     wanted = readable(store, branch, fresh, wanted)

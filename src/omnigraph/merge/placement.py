@@ -19,14 +19,18 @@ if TYPE_CHECKING:
     from omnigraph.storage.values import TableVersion
 
 ROWS_PER_PART = 100_000
+COMPARING, WRITING = "comparing rows", "writing rows"
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """`run` maps a picklable function over picklable items; None keeps everything in this process."""
+    """`run` maps a picklable function over picklable items; None keeps everything in this process.
+
+    `run_all` is told what the function does, in words for whoever watches the jobs.
+    """
 
     engine: str = "local"
-    run_all: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]] | None = None
+    run_all: Callable[[Callable[[Any], Any], Sequence[Any], str], list[Any]] | None = None
     least_rows: int = 0
 
     def spreads(self, rows: int) -> bool:
@@ -40,9 +44,9 @@ class Placement:
         # A slice would travel with the whole array behind it.
         return [pa.concat_arrays([ids.slice(start, size)]) for start in range(0, len(ids), size)]
 
-    def run(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        """The answers, in the order of the items."""
-        return [function(item) for item in items] if self.run_all is None else self.run_all(function, items)
+    def run(self, function: Callable[[Any], Any], items: Sequence[Any], doing: str) -> list[Any]:
+        """The answers, in the order of the items. `doing`: what the function does."""
+        return [function(item) for item in items] if self.run_all is None else self.run_all(function, items, doing)
 
 
 IN_PROCESS = Placement()

@@ -23,6 +23,7 @@ import pyarrow.parquet
 from omnigraph.choices import Target
 from omnigraph.errors import BadRequest, StorageError, StorageKind
 from omnigraph.ledger.snapshots import find_type, table_of
+from omnigraph.read.export_target import replacing_parts
 from omnigraph.schema.arrow import shown_columns
 from omnigraph.schema.catalog import EdgeType, GraphType
 from omnigraph.schema.types import ListType, PropertyType, Scalar, ScalarType, VectorType
@@ -101,7 +102,8 @@ def export_graph(
             )
             for type_ in chosen
         ]
-        counts = [(part.type.table_key, write_part(part)) for part in parts]
+        with replacing_parts(path, [part.target for part in parts]):
+            counts = [(part.type.table_key, write_part(part)) for part in parts]
     elif path == "-":
         counts = [(type_.table_key, _write_lines(store, snapshot, type_, sys.stdout.buffer.write)) for type_ in chosen]
         sys.stdout.buffer.flush()

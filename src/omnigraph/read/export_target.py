@@ -1,12 +1,19 @@
-"""Where an export may go: nothing that is there is replaced unless the caller says so."""
+"""Where an export may go: nothing that is there is replaced unless the caller says so, and then all of it."""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from omnigraph.errors import BadRequest, Conflict
 from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.uri import Root, Scheme, parse_root
+
+_FOLDER = re.compile(r"(?:node|edge)-[^/]+")
+_PART = re.compile(r"[^/]+/part-\d{5,}\.(?:jsonl|parquet)")
 
 
 def refuse_occupied(path: str, *, as_file: bool, overwrite: bool) -> None:
@@ -32,6 +39,42 @@ def refuse_occupied(path: str, *, as_file: bool, overwrite: bool) -> None:
         raise BadRequest(f"export: {path} is a file, and this export writes a directory; choose another path")
     if not overwrite and (os.path.isfile(root.path) or _has_entries(root.path)):
         raise _occupied(path)
+
+
+@contextmanager
+def replacing_parts(path: str, parts: Collection[str]) -> Iterator[None]:
+    """The parts of an export that are written below a directory or prefix in this block are all that stay there.
+
+    A part of an earlier export would be loaded back with them: rows that are gone, or twice. Of an export that fails
+    nothing stays but what stands in the place of an earlier part.
+    """
+    earlier = _parts_below(path)
+    try:
+        yield
+    except BaseException:
+        _remove(set(parts) - earlier)
+        raise
+    _remove(earlier - set(parts))
+
+
+def _parts_below(path: str) -> set[str]:
+    objects = open_objects(parse_root(path))
+    folders = [name for name in objects.names() if _FOLDER.fullmatch(name)]
+    found = (entry.path for folder in folders for entry in objects.list(folder))
+    return {f"{path.rstrip('/')}/{name}" for name in found if _PART.fullmatch(name)}
+
+
+def _remove(parts: Collection[str]) -> None:
+    for part in sorted(parts):
+        directory, _, name = part.rpartition("/")
+        root = parse_root(directory)
+        if root.scheme is not Scheme.LOCAL:
+            open_objects(root).delete(name)
+            continue
+        with suppress(FileNotFoundError, NotADirectoryError):
+            Path(root.path, name).unlink()
+        with suppress(OSError):  # others are left
+            Path(root.path).rmdir()
 
 
 def _has_entries(path: str) -> bool:

@@ -270,7 +270,7 @@ def test_files_are_taken_on_an_object_store_too(s3_uri: Callable[[], str]) -> No
 
 
 def test_a_load_is_taken_over_without_sending_its_rows_anywhere(graph: og.Graph) -> None:
-    def refuse(function: Any, items: Any) -> list[Any]:
+    def refuse(function: Any, items: Any, doing: str) -> list[Any]:
         raise AssertionError("rows were sent to be compared or written")
 
     graph.branch_create("side")

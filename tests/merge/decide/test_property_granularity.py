@@ -113,7 +113,7 @@ def found_values(graph: og.Graph) -> dict[str, dict[str, Any]]:
     return result
 
 
-def spread(function: Callable[[Any], Any], items: Any) -> list[Any]:
+def spread(function: Callable[[Any], Any], items: Any, doing: str) -> list[Any]:
     """What a placement on other processes does, without the processes."""
     import pickle
 

@@ -17,12 +17,14 @@ import pytest
 from omnigraph.errors import BadRequest, SparkJobFailed, ValidationFailed
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.store import GraphStore, create_store
+from omnigraph.spark.session.job_end import KILL_MARGIN, end_job
+from omnigraph.spark.session.progress import run_job
 from omnigraph.write.progress import Progress
 
 pytestmark = pytest.mark.spark
 
 SCHEMA = """
-node Person { slug: String @key  age: I32?  big: U64? }
+node Person { slug: String @key  age: I32?  big: U64?  score: F64? }
 edge Knows: Person -> Person { since: Date? }
 """
 
@@ -141,6 +143,28 @@ def test_a_frame_needs_a_type_and_columns_that_mean_something(spark: Any, store:
         load(spark, store, frame, mode="append")
     with pytest.raises(BadRequest, match=r"`slg` is no property of Person; did you mean `slug`\?"):
         load(spark, store, frame, mode="append", type="Person")
+
+
+@pytest.mark.parametrize("name", ["a.b", "a`b", "AGE"])
+def test_columns_whose_names_mean_something_to_spark_are_columns_like_others(
+    spark: Any, store: GraphStore, name: str
+) -> None:
+    frame = spark.createDataFrame([("p1", 4, 0.5)], "slug string, age int, other double").toDF("slug", "age", name)
+    load(spark, store, frame, mode="append", type="Person", columns={name: "score"})
+    assert table(store, "node:Person", "id", "age", "score") == [{"id": "p1", "age": 4, "score": 0.5}]
+
+
+def test_what_is_refused_before_anything_ran_is_refused_at_once(spark: Any, store: GraphStore) -> None:
+    frame = spark.createDataFrame([("x",)], "slg string")
+    started = time.monotonic()
+    with run_job(spark, "nothing yet") as job:
+        end_job(job, were_running=True)
+    assert time.monotonic() - started < KILL_MARGIN, "it waited for workers that there are not"
+    stream = spark.readStream.format("rate").load().selectExpr("cast(value AS string) AS slug")
+    with pytest.raises(BadRequest, match="load_stream takes a streaming one"):
+        load(spark, store, stream, mode="append", type="Person")
+    with pytest.raises(SparkJobFailed, match=r"planning the frame.*CAST_INVALID_INPUT"):
+        load(spark, store, frame.selectExpr("cast('x' AS int) AS age"), mode="append", type="Person")
 
 
 def test_an_upsert_keeps_the_row_ids_of_updated_rows(

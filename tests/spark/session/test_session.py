@@ -245,6 +245,28 @@ def test_a_failure_on_the_driver_cancels_the_job_group(spark: Any) -> None:
 
 
 @pytest.mark.spark
+def test_a_callback_that_raises_ends_the_work_as_in_process_unless_it_is_done(
+    spark: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(now: Progress) -> None:
+        raise LookupError(f"no place to show {now.job}")
+
+    started = time.monotonic()
+    with pytest.raises(LookupError, match="no place to show doomed"), run_job(spark, "doomed", refuse):
+        slow_job(spark)
+    assert time.monotonic() - started < 180, "the job went on"
+    with pytest.raises(LookupError, match="between"), run_job(spark, "between", refuse) as job:  # noqa: PT012
+        while job.given_up is None:
+            time.sleep(0.05)
+        job.step("what would publish")
+    with caplog.at_level("WARNING"), run_job(spark, "short", lambda now: refuse(now) if now.finished else None):
+        spark.range(1).count()
+    assert caplog.messages == [
+        "short is done; its progress callback failed: LookupError('no place to show short')",
+    ]
+
+
+@pytest.mark.spark
 def test_an_interrupt_in_the_middle_of_a_call_cancels_at_once_and_the_next_call_gets_its_own_answer(spark: Any) -> None:
     context = spark.sparkContext
     context.setLocalProperty("my.own", "kept")

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.errors import NotFound
+from omnigraph.errors import BadRequest, NotFound
 from omnigraph.spark.source.scan_plan import ScanPlan, Stretch, plan_from_text, scan_plan
 from omnigraph.spark.source.spark_filters import is_exact, to_condition
 from omnigraph.storage.reading.blobs import blob_array, blob_field
@@ -207,6 +207,9 @@ def test_only_the_named_columns_are_read(spark: Any, stored: Any) -> None:
     assert frame(spark, stored, ["small", "id"]).columns == ["small", "id"]
     with pytest.raises(NotFound, match=r"no column `smal`; did you mean `small`\?"):
         frame(spark, stored, ["smal"])
+    for columns, reason in (([], "No column is named"), (["id", "id"], "`id` is named twice")):
+        with pytest.raises(BadRequest, match=reason):
+            frame(spark, stored, columns)
 
 
 def test_a_frame_stays_at_its_snapshot(spark: Any, stored: Any) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from omnigraph.failpoints import ENVIRONMENT_VARIABLE
 from omnigraph.ledger.branches.branches import create_branch
@@ -81,7 +82,7 @@ def test_overwriting_replaces_all_rows_of_the_type_and_must_leave_a_valid_graph(
     load(store, [{"src": "p0", "dst": "p1"}, {"src": "p1", "dst": "p2"}], mode="append", type="Knows")
     create_branch(store, "afresh", "main")
     frame = spark.createDataFrame([("p7",), ("p8",)], "slug string")
-    with pytest.raises(Exception, match="dangling_edge"):
+    with pytest.raises(AnalysisException, match="dangling_edge"):
         write(frame, store, "Person", mode="overwrite", branch="afresh")
     write(spark.createDataFrame([("p1", "p0")], "src string, dst string"), store, "Knows", "overwrite", branch="afresh")
     assert [tuple(row) for row in read(spark, store, "Knows", branch="afresh", columns="src,dst").collect()] == [
@@ -94,7 +95,7 @@ def test_the_first_write_to_a_table_on_a_branch_forks_it(spark: Any, store: Grap
     create_branch(store, "own", "main")
     location = store.snapshot(branch="own").pin("node:Person").location
     before = {fork.name for fork in store.tables.list_forks(location)}
-    with pytest.raises(Exception, match="exists already"):
+    with pytest.raises(AnalysisException, match="exists already"):
         write(spark.createDataFrame([("p0",)], "slug string"), store, "Person", branch="own")
     assert {fork.name for fork in store.tables.list_forks(location)} == before, "the fork of a refused write stays"
     people = read(spark, store, "Person").count()

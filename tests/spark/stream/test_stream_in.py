@@ -112,15 +112,18 @@ def test_a_batch_that_breaks_a_rule_ends_the_stream_and_comes_again(
     spark: Any, graph: og.Graph, tmp_path: Path
 ) -> None:
     source = tmp_path / "in"
-    (source / "1.txt").write_text("\n".join([person("a"), knows("a", "ghost"), "no json"]))
+    (source / "1.txt").write_text("\n".join(["", person("a"), "  ", knows("a", "ghost"), "no json", ""]))
     options: dict[str, Any] = {"checkpoint": tmp_path / "ck", "trigger": NOW}
     with pytest.raises(ValidationFailed, match=r"(?s)batch 0 of stream.*2 violations.*record 3.*record 2.*ghost"):
         graph.load_stream(spark.readStream.text(str(source)), **options).wait()
     assert content(graph) == (Counter(), Counter())
     assert list(graph._store.objects.list(MARKS)) == []
-    stream = graph.load_stream(spark.readStream.text(str(source)), bad_records=tmp_path / "bad", **options)
+    another = spark.newSession().readStream.text(str(source))
+    stream = graph.load_stream(another, bad_records=tmp_path / "bad", **options)
     assert stream.wait(60)
     assert not stream.is_active
+    [letters] = (tmp_path / "bad").rglob("*.jsonl")
+    assert {json.loads(line)["record"] for line in letters.read_text().splitlines()} == {knows("a", "ghost"), "no json"}
     assert content(graph)[0] == Counter({("a", None): 1})
     assert "ended" in repr(stream)
     assert [progress["batchId"] for progress in stream.progress] == [0]
@@ -181,6 +184,10 @@ def test_what_makes_no_sense_is_refused_before_the_stream_starts(spark: Any, gra
         with pytest.raises(kind, match=message):
             graph.load_stream(frame, checkpoint=tmp_path / "ck", **more)
     assert not (tmp_path / "ck").exists()
+    counted = lines.groupBy("value").count()
+    for frame, trigger, message in [(lines, {"processingTime": "often"}, "often"), (counted, NOW, "output mode")]:
+        with pytest.raises(BadRequest, match=f"Spark does not start the stream: .*{message}"):
+            graph.load_stream(frame, checkpoint=tmp_path / "spark", trigger=trigger)
     with og.open(graph.uri, read_only=True) as reader, pytest.raises(og.OmniGraphError, match="read-only"):
         reader.load_stream(lines, checkpoint=tmp_path / "ck")
 

@@ -27,7 +27,7 @@ from omnigraph.merge.decide.answers import Settled, settle, with_uncompared
 from omnigraph.merge.decide.bases import Unknown, VirtualBase, same_row
 from omnigraph.merge.decide.conflicts import MergeConflict, Resolution, Resolutions
 from omnigraph.merge.decide.fields import MIXED, RowRule, decide_collided
-from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
+from omnigraph.merge.placement import COMPARING, IN_PROCESS, Placement, tables_only
 from omnigraph.schema.catalog import GraphType
 from omnigraph.storage.values import TableVersion
 from omnigraph.write.validate.key_changes import one_array
@@ -220,7 +220,7 @@ def _found(
         sides = base_pins[0], source, target
         views = views_of(store, sides)
         work = [CompareWork(store.uri, type_, *sides, part, rule, views) for part in parts]
-        return _joined(placement.run(compare_part, work))
+        return _joined(placement.run(compare_part, work, COMPARING))
     _collect(store, engine, type_, base_pins, source, target, wanted or None)
     if len(bases) > 1:
         return _by_virtual_base(store, engine, type_, bases, rule)

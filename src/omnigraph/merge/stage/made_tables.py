@@ -17,7 +17,7 @@ from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.values import TablePin
 from omnigraph.merge.compare.images import whole_rows
 from omnigraph.merge.compare.schema_view import views_of
-from omnigraph.merge.placement import Placement
+from omnigraph.merge.placement import WRITING, Placement
 from omnigraph.merge.stage.stage import WriteWork, write_part
 from omnigraph.schema.catalog import GraphType
 from omnigraph.storage.reading.blobs import with_blobs_as_written
@@ -64,5 +64,5 @@ def _spread(
     ids = one_array(store.tables.scan_table(table_of(source), columns=["id"])["id"]).cast(pa.utf8())
     views = views_of(store, [source])
     work = [WriteWork(store.uri, type_, source, empty, part, views=views) for part in placement.parts(ids)]
-    fragments = [fragment for part in placement.run(write_part, work) for fragment in part.fragments]
+    fragments = [fragment for part in placement.run(write_part, work, WRITING) for fragment in part.fragments]
     return store.tables.commit_staged(store.tables.stage_fragments(empty, fragments), session.operation_id)

@@ -26,7 +26,7 @@ from omnigraph.merge.decide.fields import MIXED
 from omnigraph.merge.decide.given_rows import given_rows
 from omnigraph.merge.decide.mixed_rows import mixed_rows
 from omnigraph.merge.decide.three_way import TableMerge
-from omnigraph.merge.placement import IN_PROCESS, Placement, tables_only
+from omnigraph.merge.placement import IN_PROCESS, WRITING, Placement, tables_only
 from omnigraph.merge.stage.stage_located import stage_located
 from omnigraph.schema.catalog import GraphType
 from omnigraph.storage.reading.blobs import with_blobs_as_written
@@ -102,11 +102,11 @@ def stage_table(store: GraphStore, line: TableVersion, table: TableMerge, placem
     if placement.spreads(len(taken)):
         views, sides = views_of(store, [table.source]), (table.type, table.source, line)
         work = [WriteWork(store.uri, *sides, part, views=views) for part in placement.parts(taken)]
-        written += placement.run(write_part, work)
+        written += placement.run(write_part, work, WRITING)
         taken = taken.slice(0, 0)
     mixed = table.written_mixed
     if placement.spreads(mixed.num_rows):
-        written += placement.run(write_part, _mixed_work(store, line, table, mixed, placement))
+        written += placement.run(write_part, _mixed_work(store, line, table, mixed, placement), WRITING)
         mixed = mixed.slice(0, 0)
     here = WriteWork(store.uri, table.type, table.source, line, taken, table.delete, table.target, mixed)
     written.append(_write(store, here, given))

@@ -46,7 +46,7 @@ def _carry(
         _Share(source.root.uri, target.root.uri, tuple(share))
         for share in shares_of(files, session.sparkContext.defaultParallelism)
     ]
-    with run_job(session, "copy", place=target.root.uri) as job:
+    with run_job(session, "copy", source=source.root.uri, place=target.root.uri) as job:
         job.step("carrying files")
         answers = spread(session, _carry_share, shares)
     for taken in answers:

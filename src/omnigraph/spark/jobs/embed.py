@@ -75,7 +75,7 @@ def _fill(
     ]
     # The end of these tasks is not the end of the run: the commit is still to come.
     told_of = None if progress is None else lambda now: progress(replace(now, finished=False))
-    with run_job(session, "embed", told_of) as job:
+    with run_job(session, "embed", told_of, place=f"{snapshot.branch.name} of {store.uri}") as job:
         job.step("making vectors")
         for made in spread(session, _make, parts):
             told(made)

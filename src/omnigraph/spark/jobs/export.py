@@ -10,7 +10,9 @@ from omnigraph.choices import Target
 from omnigraph.errors import BadRequest
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.read.export import ExportPart, ExportSummary, exported_types, part_path, write_part
+from omnigraph.read.export_target import replacing_parts
 from omnigraph.spark.fragment_groups import fragment_groups
+from omnigraph.spark.session.job_end import end_job
 from omnigraph.spark.session.progress import run_job
 from omnigraph.spark.spread import spread
 from omnigraph.write.progress import ProgressCallback
@@ -49,9 +51,16 @@ def export_graph(
             ExportPart(store.uri, type_, table, tuple(group), part_path(place, type_, number, format), format)
             for number, group in enumerate(groups)
         ]
-    with run_job(session, "export", progress) as job:
+    with (
+        replacing_parts(place, [part.target for part in parts]),
+        run_job(session, "export", progress, source=store.uri, place=place) as job,
+    ):
         job.step("writing files")
-        rows = spread(session, write_part, parts)
+        try:
+            rows = spread(session, write_part, parts)
+        except BaseException:
+            end_job(job, were_running=True)
+            raise
     counts: dict[str, int] = {type_.table_key: 0 for type_ in exported_types(store, snapshot, types, format)}
     for part, count in zip(parts, rows, strict=True):
         counts[part.type.table_key] += count

@@ -6,9 +6,7 @@ four phases as that of every other write.
 
 from __future__ import annotations
 
-import logging
 import pickle
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -25,6 +23,7 @@ from omnigraph.spark.load.load_input import LoadInput, open_load_input
 from omnigraph.spark.load.load_messages import MESSAGE_SCHEMA, Kind, LoadContext, Message, pack, plain_snapshot, unpack
 from omnigraph.spark.load.load_tasks import TaskReport
 from omnigraph.spark.load.lost_files import CLOCK_SKEW, sweep_lost_files
+from omnigraph.spark.session.job_end import end_job
 from omnigraph.spark.session.job_metrics import metrics_of
 from omnigraph.spark.session.progress import Job, run_job
 from omnigraph.spark.spread import spread, told_in_our_words
@@ -48,14 +47,6 @@ if TYPE_CHECKING:
 
 FEW_ADDRESSES = 200_000
 """Rows to be marked as deleted beyond this number are marked by tasks."""
-
-CANCEL_SECONDS = 20.0
-"""How long a failed load waits for its tasks to end before it looks for what they left."""
-
-KILL_MARGIN = 1.0
-"""How long a worker of a killed task may take to be gone after Spark kills it, in seconds."""
-
-_logger = logging.getLogger("omnigraph.spark")
 
 
 def load(
@@ -128,7 +119,7 @@ class _Load:
         try:
             reports = self._run_until_whole(lines)
         except BaseException:
-            self._stop(were_running=True)
+            end_job(self._job, were_running=True)
             self._sweep(lines, [])
             raise
         try:
@@ -141,7 +132,7 @@ class _Load:
             violations.raise_if_any("the load")
             writes = self._staged(lines, reports)
         except BaseException:
-            self._stop(were_running=False)
+            end_job(self._job, were_running=False)
             self._forget(lines, reports)
             self._sweep(lines, [])
             raise
@@ -269,33 +260,6 @@ class _Load:
                 if stage is not None and stage.numFailedTasks:
                     return True
         return False
-
-    def _stop(self, *, were_running: bool) -> None:
-        """End the job, so that nothing is written any more. A JVM that is gone has ended it already."""
-        self._job.cancel()
-        try:
-            self._wait_for_tasks()
-            if were_running:
-                self._wait_for_workers()
-        except Exception as error:
-            _logger.debug("the end of the tasks was not seen: %s", error)
-
-    def _wait_for_tasks(self) -> None:
-        """Until no task of this job can write any more, for a bounded time."""
-        tracker = self._session.sparkContext.statusTracker()
-        deadline = time.monotonic() + CANCEL_SECONDS
-        while time.monotonic() < deadline:
-            jobs = set(tracker.getJobIdsForGroup(self._job.group)) & set(tracker.getActiveJobsIds())
-            if not jobs:
-                return
-            time.sleep(0.05)
-
-    def _wait_for_workers(self) -> None:
-        """Until the Python workers of killed tasks, which nobody can see, have been killed too."""
-        context = self._session.sparkContext
-        wait = context.getConf().get("spark.python.task.killTimeout", "2s")
-        parsed = context._jvm.org.apache.spark.network.util.JavaUtils.timeStringAsMs(wait)
-        time.sleep(parsed / 1000 + KILL_MARGIN)
 
     def _sweep(self, lines: Mapping[str, TableVersion], reports: list[TaskReport]) -> None:
         """Remove files that attempts of this load left and nobody reported."""

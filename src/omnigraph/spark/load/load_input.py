@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from omnigraph.errors import Violation
+from omnigraph.errors import BadRequest, Violation
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.spark.load.load_messages import MESSAGE_SCHEMA, LoadContext, pack
 from omnigraph.spark.load.load_splits import COLUMNAR, Split, SplitOutcome, groups_of, plan_splits, weight_of
 from omnigraph.spark.load.parquet_scans import ParquetScan, parquet_scan
-from omnigraph.spark.spread import one_partition_each, placed
+from omnigraph.spark.spread import one_partition_each, placed, told_in_our_words
 from omnigraph.write.decode.files import InputFile, kept_file, named_files
 from omnigraph.write.decode.frames import decode_frames
 from omnigraph.write.decode.inputs import ROWS_PER_BATCH, InputOptions, column_mapping, find_graph_type, open_input
@@ -38,14 +38,21 @@ _SPLIT_MARK = "\x00split "
 def open_load_input(session: SparkSession, data: Any, options: InputOptions, stack: ExitStack) -> LoadInput:
     """The input of a load, whatever it is."""
     if type(data).__module__.startswith("pyspark.") and hasattr(data, "mapInArrow"):
-        scan = parquet_scan(data)
-        if scan is not None:
-            return ScanInput(data, scan, options, _cores(session))
-        return FrameInput(data, options, _frame_buckets(session, data))
+        with told_in_our_words("planning the frame"):
+            return _frame_input(session, data, options)
     files = named_files(data)
     if files is not None:
         return FilesInput([kept_file(file, stack) for file in files], options, _cores(session))
     return RowsInput(data, options, stack, _cores(session))
+
+
+def _frame_input(session: SparkSession, frame: DataFrame, options: InputOptions) -> LoadInput:
+    if frame.isStreaming:
+        raise BadRequest("load takes a DataFrame that is at rest; graph.load_stream takes a streaming one")
+    scan = parquet_scan(frame)
+    if scan is not None:
+        return ScanInput(frame, scan, options, _cores(session))
+    return FrameInput(frame, options, _frame_buckets(session, frame))
 
 
 class LoadInput:
@@ -177,7 +184,8 @@ class FrameInput(LoadInput):
         """One task for each partition of the frame."""
         options, records = self.options, job.records
         mapping = column_mapping(context.catalog, find_graph_type(context.catalog, options), options)
-        mapping.resolve(self._frame.columns)
+        names = list(self._frame.columns)
+        mapping.resolve(names)
 
         def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             from pyspark import TaskContext
@@ -186,11 +194,14 @@ class FrameInput(LoadInput):
 
             number = TaskContext.get().partitionId()
             done = TaskReport()
-            pieces = decode_frames(mapping, stored_batches(batches), f"<frame, partition {number}>", done.violations)
+            given = (batch.rename_columns(names) for batch in stored_batches(batches))
+            pieces = decode_frames(mapping, given, f"<frame, partition {number}>", done.violations)
             with placed(f"partition {number} of the frame"):
                 yield from pack(stage_messages(context, pieces, done, number, records.add))
 
-        return self._frame.mapInArrow(task, MESSAGE_SCHEMA)
+        # Spark looks columns up by their names, and finds none with a dot in it and no one of two that differ in case.
+        numbered = self._frame.toDF(*(f"c{number}" for number in range(len(names))))
+        return numbered.mapInArrow(task, MESSAGE_SCHEMA)
 
 
 class RowsInput(LoadInput):

@@ -1,3 +1,13 @@
 """The session and what surrounds a job: Java, workers, progress, Ctrl-C, the choice of the engine."""
 
-__all__ = ["active", "engine", "job_metrics", "machine", "progress", "session", "worker_daemon", "worker_python"]
+__all__ = [
+    "active",
+    "engine",
+    "job_end",
+    "job_metrics",
+    "machine",
+    "progress",
+    "session",
+    "worker_daemon",
+    "worker_python",
+]

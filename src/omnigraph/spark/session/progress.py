@@ -32,12 +32,16 @@ _STOP_EVERY = 0.1
 
 
 class Job:
-    """A job group in progress. `records` and `bytes` are accumulators that tasks add to; `place` is where it writes."""
+    """A job group in progress. `records` and `bytes` are accumulators that tasks add to; `source` is what it reads,
+    `place` where it writes."""
 
-    def __init__(self, session: SparkSession, description: str, place: str | None = None) -> None:
+    def __init__(
+        self, session: SparkSession, description: str, place: str | None = None, source: str | None = None
+    ) -> None:
         self.session = session
         self.description = description
-        self.shown = f"omnigraph {description}" + (f" into {place}" if place else "")
+        self.shown = f"omnigraph {description}"
+        self.shown += (f" of {source}" if source else "") + (f" into {place}" if place else "")
         self.group = f"omnigraph-{ULID()}"
         self.records = session.sparkContext.accumulator(0)
         self.bytes = session.sparkContext.accumulator(0)
@@ -46,9 +50,13 @@ class Job:
         self.started = time.monotonic()
         self.steps: list[tuple[str, float]] = []
         """When each step began."""
+        self.given_up: BaseException | None = None
+        """What the caller's callback raised: the job goes no further, as in process."""
 
     def step(self, name: str) -> None:
         """Name what runs from now on, also where Spark lists its jobs. Called by the thread that runs them."""
+        if self.given_up is not None:
+            raise self.given_up
         self.current_step = name
         self.steps.append((name, time.monotonic()))
         self.session.sparkContext.setJobDescription(f"{self.shown}: {name}")
@@ -85,15 +93,18 @@ def run_job(
     progress: ProgressCallback | bool | None = None,
     *,
     place: str | None = None,
+    source: str | None = None,
 ) -> Iterator[Job]:
     """Run Spark work of the calling thread as one job group, reporting on it until it ends.
 
-    Spark shows its jobs as what they are for, `place` included; the caller's own group comes back afterwards.
-    `progress`: a callback; True for a bar on a terminal and log lines elsewhere; None or False for silence.
+    Spark shows its jobs as what they are for, `source` and `place` included; the caller's own group comes back
+    afterwards.
+    `progress`: a callback; True for a bar on a terminal and log lines elsewhere; None or False for silence. What a
+    callback raises ends the work like any failure of it, unless the work is done: that is logged.
     """
     context = session.sparkContext
     before = _properties(context)
-    job = Job(session, description, place)
+    job = Job(session, description, place, source)
     context.setJobGroup(job.group, job.shown, interruptOnCancel=True)
     done = threading.Event()
     watcher: threading.Thread | None = None
@@ -109,6 +120,8 @@ def run_job(
                 job.cancel()
                 if interrupts.seen and not isinstance(error, KeyboardInterrupt):
                     raise KeyboardInterrupt from error
+                if job.given_up is not None:
+                    raise job.given_up from None
                 raise
             finally:
                 _restore(context, before)
@@ -117,6 +130,8 @@ def run_job(
         if watcher is not None:
             watcher.join()
         close()
+    if job.given_up is not None:
+        _logger.warning("%s is done; its progress callback failed: %r", job.description, job.given_up)
 
 
 @contextmanager
@@ -139,10 +154,16 @@ def stopped_by(sign: StopSign, job: Job) -> Iterator[None]:
 
 
 def _cancel_at(sign: StopSign, job: Job, done: threading.Event) -> None:
-    # A query may be several jobs, and cancelling says nothing about those that have not begun: so again and again.
     while not done.wait(_STOP_EVERY):
         if sign.is_up:
-            job.cancel()
+            _cancel_until(done, job)
+
+
+def _cancel_until(done: threading.Event, job: Job) -> None:
+    # Work may be several jobs, and cancelling says nothing about those that have not begun: so again and again.
+    while not done.is_set():
+        job.cancel()
+        done.wait(_STOP_EVERY)
 
 
 def _properties(context: SparkContext) -> Any:
@@ -159,9 +180,21 @@ def _restore(context: SparkContext, properties: Any) -> None:
 
 
 def _watch(job: Job, callback: ProgressCallback, done: threading.Event) -> None:
-    while not done.wait(_LOOK_EVERY):
-        callback(job.look())
-    callback(job.look(finished=True))
+    finished = False
+    while not finished:
+        finished = done.wait(_LOOK_EVERY)
+        try:
+            now = job.look(finished=finished)
+        except Exception as error:
+            # A JVM that is gone has no progress, and its end is told by whoever waits for the job.
+            _logger.debug("%s is not watched any more: %s", job.group, error)
+            return
+        try:
+            callback(now)
+        except BaseException as error:
+            job.given_up = error
+            _cancel_until(done, job)
+            return
 
 
 def tasks_of(tracker: Any, group: str) -> tuple[int, int]:

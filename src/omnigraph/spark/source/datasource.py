@@ -137,7 +137,11 @@ def checked_columns(schema: pa.Schema, columns: Sequence[str] | None) -> list[st
 
     if columns is None:
         return [field.name for field in schema if not is_blob_field(field)]
+    if not columns:
+        raise BadRequest(f"No column is named; leave `columns` out to read all of them, or name some of {schema.names}")
     for name in columns:
+        if columns.count(name) > 1:
+            raise BadRequest(f"The column `{name}` is named twice")
         if name not in schema.names:
             hint = did_you_mean(name, schema.names)
             raise NotFound(f"There is no column `{name}`" + (f"; {hint}" if hint else f"; there are {schema.names}"))

@@ -37,6 +37,7 @@ from omnigraph.spark.source.frame_options import FrameOptions
 from omnigraph.spark.source.keys.key_check import check_keys
 from omnigraph.spark.source.keys.staged_keys import KeysOfTask, StagedKeys, clear_keys
 from omnigraph.spark.source.plain_errors import plain_errors
+from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.tables import TableStore
 from omnigraph.storage.uri import parse_root
@@ -224,11 +225,16 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]  # PySpark has no typ
 
     def _remove(self, written: list[Written]) -> None:
         tables = TableStore(parse_root(self.uri))
-        for message in written:
-            for fragments in message.done.fragments.values():
-                tables.abandon(tables.stage_fragments(self.line, fragments))
-        if self.line.branch is not None and self._has_made_a_fork:
-            tables.delete_fork(self.line.location, self.line.branch)
+        try:
+            for message in written:
+                for fragments in message.done.fragments.values():
+                    tables.abandon(tables.stage_fragments(self.line, fragments))
+            if self.line.branch is not None and self._has_made_a_fork:
+                tables.delete_fork(self.line.location, self.line.branch)
+        except TableNotFound:
+            # A refused commit has removed its fork, and Spark has it aborted all the same. What fails then hides why.
+            if not self._has_made_a_fork:
+                raise
 
 
 def _if_rows(told: FrameOptions, overwrite: bool) -> str:

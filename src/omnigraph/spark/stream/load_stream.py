@@ -105,13 +105,21 @@ def load_stream(
         catalog = store.catalog(snapshot.schema_digest)
         taken = InputOptions(type, src, dst, columns)
         column_mapping(catalog, find_graph_type(catalog, taken), taken).resolve(frame.columns)
-    session = spark_session()
-    register(session, push_down=False)
+    ui = spark_session().sparkContext.uiWebUrl
+    # Sessions of one context know different formats.
+    register(frame.sparkSession, push_down=False)
     writer = frame.writeStream.format(FORMAT).options(**options.to_options()).option("checkpointLocation", checkpoint)
     writer = writer.queryName(name) if name else writer
-    writer = writer.trigger(**when) if when else writer
-    ui = session.sparkContext.uiWebUrl
-    return LoadStream(writer.start(store.uri), f"{ui}/StreamingQuery/" if ui else None)
+    return LoadStream(_started(writer, when, store.uri), f"{ui}/StreamingQuery/" if ui else None)
+
+
+def _started(writer: Any, when: Mapping[str, Any], uri: str) -> StreamingQuery:
+    try:
+        return (writer.trigger(**when) if when else writer).start(uri)
+    except Exception as error:
+        if not type(error).__module__.startswith(("pyspark.", "py4j.")):
+            raise
+        raise BadRequest(f"Spark does not start the stream: {reason_of(error)}") from error
 
 
 def told(error: BaseException) -> OmniGraphError:

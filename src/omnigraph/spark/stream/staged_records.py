@@ -55,11 +55,13 @@ def clear(objects: ObjectStore, batch: StreamBatch, run: str) -> None:
 
 
 def put_lines(objects: ObjectStore, prefix: str, values: Iterable[pa.Array]) -> Iterator[Piece]:
-    """Put JSON records, given as text or bytes, as one line each."""
+    """Put JSON records, given as text or bytes, as one line each. Blank lines of a file are none, as in a load."""
     lines: list[bytes] = []
     size = number = 0
     for array in values:
         for value in array.to_pylist():
+            if value is not None and not value.strip():
+                continue
             lines.append(as_line(value))
             size += len(lines[-1])
             if size >= PIECE_BYTES:

@@ -24,6 +24,7 @@ from omnigraph.schema.ids.given_ids import IdForm
 from omnigraph.schema.literals import EPOCH_DATE
 from omnigraph.schema.types import EnumType, PropertyType, Scalar, ScalarType, VectorType
 from omnigraph.write.decode.json_text import bounded_integer
+from omnigraph.write.decode.number_columns import cast_or_none, is_list, is_number, narrowed, same_lists
 from omnigraph.write.decode.source_values import BadValue, WrongDimension, to_id, to_value
 from omnigraph.write.rows.row_columns import ENDS, own_column, working_schema
 from omnigraph.write.rows.row_ids import normal_ids
@@ -229,21 +230,17 @@ def _same_values(type_: PropertyType, column: pa.ChunkedArray, stored: pa.DataTy
             return column.cast(stored)
         return None
     if pa.types.is_floating(given) and stored == pa.float32():
-        return _narrowed(column)
+        return narrowed(column)
     whole = pa.types.is_integer(given) or pa.types.is_floating(stored)
-    if _is_number(given) and _is_number(stored) and whole:
-        return _cast_or_none(column, stored)
+    if is_number(given) and is_number(stored) and whole:
+        return cast_or_none(column, stored)
     if pa.types.is_timestamp(given) and pa.types.is_timestamp(stored) and given.tz is not None:
-        moments = _cast_or_none(column, stored)
+        moments = cast_or_none(column, stored)
         return moments if moments is not None and _in_calendar(moments) else None
     if pa.types.is_binary(given) and pa.types.is_large_binary(stored):
         return column.cast(stored)
-    if isinstance(type_, VectorType) and pa.types.is_fixed_size_list(given) and given.list_size == type_.dim:
-        return _cast_or_none(column, stored) if pa.types.is_float32(given.value_type) else None
-    if isinstance(type_, VectorType) and (pa.types.is_list(given) or pa.types.is_large_list(given)):
-        # As Spark, Parquet and pandas have them. Lists of another length are told apart one by one.
-        return _cast_or_none(column, stored) if pa.types.is_float32(given.value_type) else None
-    return None
+    # Lists as Spark, Parquet and pandas have them. Vectors of another length are told apart one by one.
+    return same_lists(column, stored) if is_list(given) and is_list(stored) else None
 
 
 _FIRST_DAY, _LAST_DAY = (day.toordinal() - EPOCH_DATE.toordinal() for day in (date.min, date.max))
@@ -261,27 +258,6 @@ def _in_calendar(column: pa.ChunkedArray) -> bool:
         return True
     bounds = pc.min_max(numbers)
     return not bounds["min"].is_valid or (low <= bounds["min"].as_py() and bounds["max"].as_py() <= high)
-
-
-def _narrowed(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Numbers as the nearest 32-bit floats; None when one of them has none."""
-    narrow = column.cast(pa.float32())
-    lost = pc.or_(
-        pc.and_(pc.is_finite(column), pc.invert(pc.is_finite(narrow))),
-        pc.and_(pc.not_equal(column, pa.scalar(0, column.type)), pc.equal(narrow, pa.scalar(0, pa.float32()))),
-    )
-    return None if pc.any(lost).as_py() else narrow
-
-
-def _is_number(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
-
-
-def _cast_or_none(column: pa.ChunkedArray, stored: pa.DataType) -> Any | None:
-    try:
-        return column.cast(stored)
-    except pa.ArrowInvalid:
-        return None
 
 
 def _from_text(type_: PropertyType, column: pa.ChunkedArray, stored: pa.DataType) -> tuple[Any, Problems]:
@@ -307,7 +283,7 @@ def _numbers_from_text(type_: PropertyType, column: pa.ChunkedArray, stored: pa.
         return None
     if not pc.all(pc.match_substring_regex(column, r"\A(?:0|-?[1-9][0-9]*)\z"), min_count=0).as_py():
         return None
-    return _cast_or_none(column, stored)
+    return cast_or_none(column, stored)
 
 
 def _parsed(type_: PropertyType, text: str) -> Any:
