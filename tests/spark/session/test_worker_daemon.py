@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 PRELOADED = """
@@ -50,3 +53,12 @@ def test_no_thread_runs_that_a_fork_would_lose(told: dict[str, Any]) -> None:
 
 def test_a_worker_has_much_of_a_load_when_it_starts(told: dict[str, Any]) -> None:
     assert len(told["left"]) < 0.6 * told["all"], told["left"]
+
+
+@pytest.mark.spark
+def test_tasks_of_queries_and_of_other_jobs_share_their_workers(spark: Any) -> None:
+    def parent(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict({"pid": [os.getppid()]})
+
+    of_queries = {row.pid for row in spark.range(0, 1, 1, 1).mapInArrow(parent, "pid bigint").collect()}
+    assert set(spark.sparkContext.range(0, 1, 1, 1).map(lambda _: os.getppid()).collect()) == of_queries
