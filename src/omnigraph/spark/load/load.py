@@ -7,10 +7,11 @@ four phases as that of every other write.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,9 +21,10 @@ from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
 from omnigraph.ledger.values import MAIN, Snapshot, StreamBatch, WriterKind
 from omnigraph.spark.load.key_shelf import key_shelf
 from omnigraph.spark.load.load_input import LoadInput, open_load_input
-from omnigraph.spark.load.load_messages import MESSAGE_SCHEMA, Kind, LoadContext, Message, pack, plain_snapshot, unpack
+from omnigraph.spark.load.load_messages import Kind, LoadContext, Message, plain_snapshot
 from omnigraph.spark.load.load_tasks import TaskReport
 from omnigraph.spark.load.lost_files import CLOCK_SKEW, sweep_lost_files
+from omnigraph.spark.load.message_flow import payloads_of, per_bucket
 from omnigraph.spark.session.job_end import end_job
 from omnigraph.spark.session.job_metrics import metrics_of
 from omnigraph.spark.session.progress import Job, run_job
@@ -41,7 +43,7 @@ from omnigraph.write.validate.graph_rules import check_change
 from omnigraph.write.validate.key_changes import TableChange
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from omnigraph.ledger.store import GraphStore
 
@@ -179,11 +181,11 @@ class _Load:
     def _run(self, context: LoadContext, whole: frozenset[str]) -> list[TaskReport]:
         self._job.step("decoding, checking and writing")
         with told_in_our_words(self._job.current_step):
-            frame = self._given.messages(self._session, context, whole, self._job)
+            flow = self._given.messages(self._session, context, whole, self._job)
             if self._mode is LoadMode.MERGE:
-                frame = _per_bucket(frame, context, "merge")
-            frame = _per_bucket(frame, context, "check")
-            return [pickle.loads(bytes(row.payload)) for row in frame.select("payload").collect()]
+                flow = per_bucket(flow, context.buckets, partial(_bucket_messages, context, "merge"))
+            flow = per_bucket(flow, context.buckets, partial(_bucket_messages, context, "check"))
+            return [pickle.loads(payload) for payload in payloads_of(flow)]
 
     def _replace_by_nothing(self, reports: list[TaskReport], violations: ViolationCollector) -> None:
         """An overwrite of a named type that no row came for: no task has seen it, so it is checked here."""
@@ -265,18 +267,6 @@ class _Load:
         """Remove files that attempts of this load left and nobody reported."""
         reported = (text for report in reports for part in report.fragments.values() for text in part)
         sweep_lost_files(self._store, lines, self._started, reported, own_leases=1)
-
-
-def _per_bucket(frame: DataFrame, context: LoadContext, step: str) -> DataFrame:
-    moved = frame.repartitionById(context.buckets, "bucket")
-    return moved.mapInArrow(_bucket_task(context, step), MESSAGE_SCHEMA)
-
-
-def _bucket_task(context: LoadContext, step: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from pack(_bucket_messages(context, step, unpack(batches)))
-
-    return task
 
 
 def _bucket_messages(context: LoadContext, step: str, messages: Iterator[Message]) -> Iterator[Message]:

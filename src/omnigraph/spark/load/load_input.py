@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from omnigraph.errors import BadRequest, Violation
 from omnigraph.schema.catalog import Catalog, GraphType
-from omnigraph.spark.load.load_messages import MESSAGE_SCHEMA, LoadContext, pack
+from omnigraph.spark.load.load_messages import LoadContext, Message
 from omnigraph.spark.load.load_splits import COLUMNAR, Split, SplitOutcome, groups_of, plan_splits, weight_of
+from omnigraph.spark.load.message_flow import Flow, from_frame, from_numbers, from_payloads
 from omnigraph.spark.load.parquet_scans import ParquetScan, parquet_scan
-from omnigraph.spark.spread import one_partition_each, placed, told_in_our_words
+from omnigraph.spark.spread import placed, told_in_our_words
 from omnigraph.write.decode.files import InputFile, kept_file, named_files
 from omnigraph.write.decode.frames import decode_frames
 from omnigraph.write.decode.inputs import ROWS_PER_BATCH, InputOptions, column_mapping, find_graph_type, open_input
@@ -56,13 +57,15 @@ def _frame_input(session: SparkSession, frame: DataFrame, options: InputOptions)
 
 
 class LoadInput:
-    """The common part. `buckets` says in how many parts the keys are checked."""
+    """The common part. `buckets` says in how many parts the keys are checked; an input that is small may be moved as a
+    whole."""
 
     buckets: int
     violations: ViolationCollector
 
-    def __init__(self, options: InputOptions, buckets: int) -> None:
+    def __init__(self, options: InputOptions, buckets: int, *, is_small: bool = False) -> None:
         self.options = options
+        self.is_small = is_small
         self.buckets = max(1, min(buckets, MOST_BUCKETS))
         self.violations = ViolationCollector()
 
@@ -70,8 +73,8 @@ class LoadInput:
         """The one type that the input is of, when the caller has named it."""
         return find_graph_type(catalog, self.options) if self.options.type is not None else None
 
-    def messages(self, session: SparkSession, context: LoadContext, whole: frozenset[str], job: Job) -> DataFrame:
-        """The frame in which every task decodes its part and sends messages."""
+    def messages(self, session: SparkSession, context: LoadContext, whole: frozenset[str], job: Job) -> Flow:
+        """What comes of it when every task decodes its part and sends messages."""
         raise NotImplementedError
 
     def cut_files(self, outcomes: Iterable[SplitOutcome]) -> frozenset[str]:
@@ -88,34 +91,32 @@ class FilesInput(LoadInput):
 
     def __init__(self, files: list[InputFile], options: InputOptions, cores: int) -> None:
         weight = sum(map(weight_of, files))
-        super().__init__(options, _buckets(weight, cores) if _is_large(weight) else 1)
+        large = _is_large(weight)
+        super().__init__(options, _buckets(weight, cores) if large else 1, is_small=not large)
         self._files = files
         self._cores = cores
         self._splits: list[Split] = []
         # Sources sort by name, as they do in process, whatever the order in which the files were given.
         self._rank = {name: rank for rank, name in enumerate(sorted({file.name for file in files}))}
 
-    def messages(self, session: SparkSession, context: LoadContext, whole: frozenset[str], job: Job) -> DataFrame:
+    def messages(self, session: SparkSession, context: LoadContext, whole: frozenset[str], job: Job) -> Flow:
         """One task for each split, or for a few of them when they are small."""
         self._splits = self._planned(whole)
         groups = groups_of(self._splits, self._cores)
         work = [pickle.dumps([(split, self._source(split)) for split in group]) for group in groups]
-        # Their descriptions are small and travel with the function: rows for them would pass another worker first.
-        frame = session.range(0, len(work), 1, len(work))
         records, size = job.records, job.bytes
 
-        def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # Their descriptions are small and travel with the function: rows for them would pass another worker first.
+        def send(number: int) -> Iterator[Message]:
             from omnigraph.spark.load.load_tasks import split_messages
 
-            for batch in batches:
-                for number in batch.column("id").to_pylist():
-                    group = pickle.loads(work[number])
-                    first, others = group[0][0], len(group) - 1
-                    with placed(f"{first} and {others} more files" if others else str(first)):
-                        yield from pack(split_messages(context, group, records.add))
-                    size.add(sum(split.bytes for split, _ in group))
+            group = pickle.loads(work[number])
+            first, others = group[0][0], len(group) - 1
+            with placed(f"{first} and {others} more files" if others else str(first)):
+                yield from split_messages(context, group, records.add)
+            size.add(sum(split.bytes for split, _ in group))
 
-        return frame.mapInArrow(task, MESSAGE_SCHEMA)
+        return from_numbers(session, len(work), send, few=context.sends_little(self.is_small))
 
     def _planned(self, whole: frozenset[str]) -> list[Split]:
         return plan_splits(self._files, self._cores, whole)
@@ -158,7 +159,7 @@ class ScanInput(FilesInput):
         """The type that the rows are of; a frame does not say it itself."""
         return find_graph_type(catalog, self.options)
 
-    def messages(self, session: SparkSession, context: LoadContext, whole: frozenset[str], job: Job) -> DataFrame:
+    def messages(self, session: SparkSession, context: LoadContext, whole: frozenset[str], job: Job) -> Flow:
         """One task for each split of the files."""
         column_mapping(context.catalog, find_graph_type(context.catalog, self.options), self.options).resolve(
             self._frame.columns
@@ -180,14 +181,14 @@ class FrameInput(LoadInput):
         """The type that the rows are of; a frame does not say it itself."""
         return find_graph_type(catalog, self.options)
 
-    def messages(self, session: SparkSession, context: LoadContext, whole: frozenset[str], job: Job) -> DataFrame:
+    def messages(self, session: SparkSession, context: LoadContext, whole: frozenset[str], job: Job) -> Flow:
         """One task for each partition of the frame."""
         options, records = self.options, job.records
         mapping = column_mapping(context.catalog, find_graph_type(context.catalog, options), options)
         names = list(self._frame.columns)
         mapping.resolve(names)
 
-        def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def send(batches: Iterator[pa.RecordBatch]) -> Iterator[Message]:
             from pyspark import TaskContext
 
             from omnigraph.spark.load.load_tasks import TaskReport, stage_messages
@@ -197,11 +198,11 @@ class FrameInput(LoadInput):
             given = (batch.rename_columns(names) for batch in stored_batches(batches))
             pieces = decode_frames(mapping, given, f"<frame, partition {number}>", done.violations)
             with placed(f"partition {number} of the frame"):
-                yield from pack(stage_messages(context, pieces, done, number, records.add))
+                yield from stage_messages(context, pieces, done, number, records.add)
 
         # Spark looks columns up by their names, and finds none with a dot in it and no one of two that differ in case.
         numbered = self._frame.toDF(*(f"c{number}" for number in range(len(names))))
-        return numbered.mapInArrow(task, MESSAGE_SCHEMA)
+        return from_frame(numbered, send)
 
 
 class RowsInput(LoadInput):
@@ -209,27 +210,26 @@ class RowsInput(LoadInput):
 
     def __init__(self, data: Any, options: InputOptions, stack: ExitStack, cores: int) -> None:
         size = input_bytes(data)
-        super().__init__(options, cores if size == 0 or _is_large(size) else 1)
+        # Of some things nobody knows the size before they were read.
+        small = size > 0 and not _is_large(size)
+        super().__init__(options, 1 if small else cores, is_small=small)
         self._decode = open_input(data, options, stack)
 
-    def messages(self, session: SparkSession, context: LoadContext, whole: frozenset[str], job: Job) -> DataFrame:
+    def messages(self, session: SparkSession, context: LoadContext, whole: frozenset[str], job: Job) -> Flow:
         """One task for each piece that was decoded."""
         self.violations = ViolationCollector()
         work = [pickle.dumps(rows) for rows in self._decode(context.catalog, self.violations)]
-        frame = one_partition_each(session, work or [pickle.dumps(None)])
         records, refused = job.records, bool(self.violations)
 
-        def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def send(position: int, payload: bytes) -> Iterator[Message]:
             from omnigraph.spark.load.load_tasks import TaskReport, stage_messages
 
-            for batch in batches:
-                for row in batch.to_pylist():
-                    rows = pickle.loads(row["payload"])
-                    pieces: list[Rows | SplitOutcome] = [] if rows is None else [rows]
-                    done = TaskReport(refused=refused)
-                    yield from pack(stage_messages(context, pieces, done, row["position"], records.add))
+            rows = pickle.loads(payload)
+            pieces: list[Rows | SplitOutcome] = [] if rows is None else [rows]
+            yield from stage_messages(context, pieces, TaskReport(refused=refused), position, records.add)
 
-        return frame.mapInArrow(task, MESSAGE_SCHEMA)
+        few = context.sends_little(self.is_small)
+        return from_payloads(session, work or [pickle.dumps(None)], send, few=few)
 
 
 def stored_batches(batches: Iterable[pa.RecordBatch], rows: int = ROWS_PER_BATCH) -> Iterator[pa.RecordBatch]:

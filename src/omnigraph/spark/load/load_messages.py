@@ -61,6 +61,10 @@ class LoadContext:
     shelf: str | None = None
     """The folder in which tasks put keys aside for others; None where they send them through Spark."""
 
+    def sends_little(self, of_small_input: bool) -> bool:
+        """Whether all messages of a task together are small: keys lie aside, and a merge sends rows on."""
+        return self.shelf is not None and (of_small_input or self.mode != "merge")
+
 
 def plain_snapshot(snapshot: Snapshot) -> Snapshot:
     """The snapshot in a form that pickles."""

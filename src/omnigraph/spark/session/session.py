@@ -115,6 +115,8 @@ def common_settings() -> dict[str, str]:
         # which line named it.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.python.daemon.module": "omnigraph.spark.session.worker_daemon",
+        # Tasks of queries are told so by Spark. Tasks of other jobs, too, or they would get workers of their own.
+        "spark.executorEnv.SPARK_SIMPLIFIED_TRACEBACK": "1",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_log_settings().as_uri()}",
     }
 

@@ -1,7 +1,8 @@
 """The process that Spark's Python workers are forked from, with the slow imports done once for all of them.
 
 A worker that starts cold spends a second and more on importing pandas, Arrow and DuckDB before it looks at a row. Here
-they are loaded before the fork. Lance is not: it starts threads, which do not survive a fork.
+they are loaded before the fork, and so are those of our own modules that do without Lance. Lance is not: it starts
+threads, which do not survive a fork.
 """
 
 from __future__ import annotations
@@ -10,8 +11,25 @@ import gc
 import importlib
 from functools import cache
 
-PRELOADED = ("numpy", "pandas", "pyarrow.compute", "pyarrow.dataset", "pyarrow.json", "pyarrow.parquet", "duckdb")
-"""Modules without threads of their own. One that is missing is left to the worker that needs it."""
+PRELOADED = (
+    "numpy",
+    "pandas",
+    "pyarrow.compute",
+    "pyarrow.dataset",
+    "pyarrow.json",
+    "pyarrow.parquet",
+    "duckdb",
+    "obstore.store",
+    "pyspark.worker",
+    "omnigraph.spark.load.load_splits",
+    "omnigraph.spark.load.known_ids",
+    "omnigraph.ledger.commit.window",
+    "omnigraph.ledger.history.publish_marks",
+    "omnigraph.write.mutate.key_lookup",
+    "omnigraph.write.rows.fill_vectors",
+)
+"""Modules without threads of their own. One that is missing is left to the worker that needs it. Ours are those that
+bring most of what tasks import along, and not Lance."""
 
 
 def preload() -> None:

@@ -1,4 +1,5 @@
-"""JSON lines to rows, fast: Arrow's JSON reader parses whole blocks of lines with the type's own schema.
+"""JSON lines to rows, fast: Arrow's JSON reader parses whole blocks of lines with the type's own schema, or they are
+cut at their quotes where all are alike.
 
 Arrow reads strictly (no text for numbers, no 1.5 for an integer, no unknown and no repeated key), so a block that it
 accepts means what the slow decoder (`records`) would have made of it; what it would take differently is looked for and
@@ -20,6 +21,7 @@ import pyarrow.json as pj
 
 from omnigraph.schema.catalog import Catalog, EdgeType, GraphType
 from omnigraph.schema.ids.given_ids import IdForm, own_forms
+from omnigraph.write.decode.alike_lines import alike_table
 from omnigraph.write.decode.json_columns import NotPlain, Variant, json_schema, plain_column, variants
 from omnigraph.write.decode.json_numbers import are_exact
 from omnigraph.write.decode.json_text import Malformed, RecordReader, line_text, parse_line
@@ -34,6 +36,9 @@ SMALLEST_BLOCK = 64
 
 PARSE_BLOCK_BYTES = 1 << 20
 """What one thread of Arrow's reader takes at a time."""
+
+ENOUGH_CORES = 4
+"""Cores with which Arrow's reader is sooner done than one core that cuts lines which are alike."""
 
 _RECORD_KEYS = frozenset({"type", "edge", "from", "to", "id", "data"})
 
@@ -279,11 +284,16 @@ def _type_names(lines: _Lines, use_threads: bool) -> pa.Table | None:
 
 def _parse(lines: _Lines, schema: pa.Schema, unexpected: str, use_threads: bool) -> pa.Table | None:
     """The lines as one table, or None when Arrow refuses one of them."""
-    data = _joined(lines.text)
+    ended = _ended(lines.text)
+    # Cutting takes one core, and Arrow's reader as many as there are.
+    if unexpected == "error" and (not use_threads or pa.cpu_count() < ENOUGH_CORES):
+        alike = alike_table(ended, schema)
+        if alike is not None:
+            return alike
     longest = pc.max(pc.binary_length(lines.text)).as_py() or 0
     try:
         parsed = pj.read_json(
-            pa.BufferReader(data),
+            pa.BufferReader(_in_one_piece(ended)),
             read_options=pj.ReadOptions(use_threads=use_threads, block_size=max(PARSE_BLOCK_BYTES, 2 * longest + 2)),
             parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
         )
@@ -292,16 +302,21 @@ def _parse(lines: _Lines, schema: pa.Schema, unexpected: str, use_threads: bool)
     return parsed if parsed.num_rows == len(lines) else None
 
 
-def _joined(lines: pa.Array) -> pa.Buffer:
-    """The text of the lines, each with its line feed, in one piece; without a copy where they lie in one."""
+def _ended(lines: pa.Array) -> pa.Array:
+    """The lines, each with its line feed, in one piece; without a copy where they are so already."""
     _, offsets, data = lines.buffers()
     starts = np.frombuffer(offsets, np.int32)[lines.offset : lines.offset + len(lines) + 1]
-    piece = data.slice(int(starts[0]), int(starts[-1] - starts[0]))
     ends = np.frombuffer(data, np.uint8)[starts[1:] - 1]
     if bool((ends == 10).all()):
-        return piece
-    joined = pc.binary_join_element_wise(pc.utf8_rtrim(lines, "\r\n"), pa.scalar(""), pa.scalar("\n"))
-    return _joined(joined)
+        return lines
+    return pc.binary_join_element_wise(pc.utf8_rtrim(lines, "\r\n"), pa.scalar(""), pa.scalar("\n"))
+
+
+def _in_one_piece(lines: pa.Array) -> pa.Buffer:
+    _, offsets, data = lines.buffers()
+    starts = np.frombuffer(offsets, np.int32)
+    first, last = int(starts[lines.offset]), int(starts[lines.offset + len(lines)])
+    return data.slice(first, last - first)
 
 
 def _is_text(lines: pa.Array) -> bool:
