@@ -266,7 +266,7 @@ def open_root(uri: str) -> object:
 @contextmanager
 def _cooperative(run: _Run) -> Iterator[None]:
     """Make every wait give the turn away."""
-    try_lock, acquire, sleep = os_locks.try_lock, window._acquire, time.sleep
+    try_lock, held, sleep = os_locks.try_lock, window._locks.held, time.sleep
 
     def patient_lock(path: Path, wait: float = 0.0) -> int | None:
         while True:
@@ -277,12 +277,16 @@ def _cooperative(run: _Run) -> Iterator[None]:
             if wait <= 0 or not run.wait(path.name):
                 return None
 
-    def patient_acquire(key: tuple[str, str], deadline: float) -> bool:
+    @contextmanager
+    def patiently_held(name: tuple[str, str], seconds: float) -> Iterator[bool]:
         while True:
-            if acquire(key, time.monotonic()):
-                return True
-            if not run.wait(key[1]):
-                return False
+            with held(name, 0.0) as has_it:
+                if has_it:
+                    yield True
+                    return
+            if not run.wait(f"the window of {name[1]}"):
+                yield False
+                return
 
     def nap(seconds: float) -> None:
         if not run.wait("a moment"):
@@ -297,7 +301,7 @@ def _cooperative(run: _Run) -> Iterator[None]:
 
         put_in(lease_locks, "try_lock", patient_lock)
         put_in(lease_locks, "fair_lock", patient_lock)
-        put_in(window, "_acquire", patient_acquire)
+        put_in(window._locks, "held", patiently_held)
         put_in(attempts, "time", fake_time)
         put_in(publish, "time", fake_time)
         put_in(recovered, "time", fake_time)
