@@ -21,6 +21,7 @@ from omnigraph.errors import BadRequest, SparkUnavailable
 from omnigraph.spark.session.java import require_java
 from omnigraph.spark.session.machine import machine_memory, usable_cores
 from omnigraph.spark.session.not_started import why_not_started
+from omnigraph.spark.session.unfinished_start import ended_unless_it_starts
 from omnigraph.spark.session.worker_python import settle_worker_python
 
 if TYPE_CHECKING:
@@ -157,7 +158,8 @@ def _launch(master: str, settings: Mapping[str, str]) -> SparkSession:
         with warnings.catch_warnings():
             # The process that is forked here does nothing but become the JVM.
             warnings.filterwarnings("ignore", message="lance is not fork-safe")
-            gateway = SparkContext._gateway or launch_gateway(spark_conf, popen_kwargs={"stderr": printed})
+            with ended_unless_it_starts():
+                gateway = SparkContext._gateway or launch_gateway(spark_conf, popen_kwargs={"stderr": printed})
         return SparkSession(SparkContext(conf=spark_conf, gateway=gateway))
     except Exception as problem:
         printed.seek(0)
