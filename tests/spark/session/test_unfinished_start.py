@@ -9,6 +9,28 @@ import sys
 import time
 from pathlib import Path
 
+IN_A_CALL = """
+import signal
+from pyspark import SparkContext
+from omnigraph.spark.session.session import spark_session
+
+def interrupted(context, conf):
+    jvm = SparkContext._gateway.proc
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        SparkContext._jvm.java.lang.Thread.sleep(60_000)
+    finally:
+        print(jvm.pid, jvm.poll())
+
+signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+whole, SparkContext._initialize_context = SparkContext._initialize_context, interrupted
+try:
+    spark_session()
+except KeyboardInterrupt:
+    print("interrupted", SparkContext._gateway)
+SparkContext._initialize_context = whole
+print(spark_session().range(3).count())
+"""
 START = "from omnigraph.spark.session.session import spark_session\nspark_session()"
 
 
@@ -35,6 +57,17 @@ def test_an_interrupt_while_the_jvm_starts_ends_the_jvm_too(tmp_path: Path) -> N
     if left:
         os.kill(jvm, signal.SIGKILL)
     assert not left
+
+
+def test_an_interrupt_while_the_context_is_made_is_told_by_nobody_else_and_the_next_start_works() -> None:
+    environment = {**os.environ, "OMNIGRAPH_SPARK_MASTER": "local[1]"}
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_CALL], env=environment, capture_output=True, text=True, timeout=120
+    )
+    jvm, ended, *after = done.stdout.split()
+    assert (ended, after) == ("None", ["interrupted", "None", "3"]), done.stderr
+    assert not _lives(int(jvm))
+    assert done.stderr == ""
 
 
 def _lives(pid: int) -> bool:
