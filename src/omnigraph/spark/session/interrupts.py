@@ -13,7 +13,7 @@ import logging
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
@@ -39,23 +39,32 @@ def plain_interrupts(context: SparkContext) -> Iterator[Interrupts]:
     if not from_pyspark and before is not signal.default_int_handler:
         yield interrupts
         return
-    root = logging.getLogger()
+    with ExitStack() as silence:
+
+        def interrupt(_: int, frame: FrameType | None) -> NoReturn:
+            interrupts.seen = True
+            silence.enter_context(py4j_keeps_silent(logging.getLogger()))
+            give_up_connection(context)
+            raise KeyboardInterrupt
+
+        signal.signal(signal.SIGINT, interrupt)
+        try:
+            yield interrupts
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def py4j_keeps_silent(root: logging.Logger) -> Iterator[None]:
+    """Py4J logs a call that was interrupted with its trace; whoever interrupted it knows."""
     silent = logging.NullHandler()
-
-    def interrupt(_: int, frame: FrameType | None) -> NoReturn:
-        interrupts.seen = True
-        root.addFilter(_not_from_py4j)
-        # Without any handler Python would set one up for the whole process as soon as Py4J logs.
-        if not root.handlers:
-            root.addHandler(silent)
-        give_up_connection(context)
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, interrupt)
+    root.addFilter(_not_from_py4j)
+    # Without any handler Python would set one up for the whole process as soon as Py4J logs.
+    if not root.handlers:
+        root.addHandler(silent)
     try:
-        yield interrupts
+        yield
     finally:
-        signal.signal(signal.SIGINT, before)
         root.removeFilter(_not_from_py4j)
         root.removeHandler(silent)
 

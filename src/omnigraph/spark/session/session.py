@@ -21,6 +21,7 @@ from omnigraph.errors import BadRequest, SparkUnavailable
 from omnigraph.spark.session.java import require_java
 from omnigraph.spark.session.machine import machine_memory, usable_cores
 from omnigraph.spark.session.not_started import why_not_started
+from omnigraph.spark.session.unfinished_start import undone_if_interrupted
 from omnigraph.spark.session.worker_python import settle_worker_python
 
 if TYPE_CHECKING:
@@ -156,11 +157,11 @@ def _launch(master: str, settings: Mapping[str, str]) -> SparkSession:
     # The JVM prints before its loggers are set up. It gets a file of its own to print to, shown only if it fails.
     printed = tempfile.TemporaryFile(prefix="omnigraph-spark-")  # noqa: SIM115 - lives as long as the JVM
     try:
-        with warnings.catch_warnings():
+        with undone_if_interrupted(), warnings.catch_warnings():
             # The process that is forked here does nothing but become the JVM.
             warnings.filterwarnings("ignore", message="lance is not fork-safe")
             gateway = SparkContext._gateway or launch_gateway(spark_conf, popen_kwargs={"stderr": printed})
-        return SparkSession(SparkContext(conf=spark_conf, gateway=gateway))
+            return SparkSession(SparkContext(conf=spark_conf, gateway=gateway))
     except Exception as problem:
         printed.seek(0)
         why = why_not_started(master, problem, printed.read().decode(errors="replace"))
