@@ -36,8 +36,12 @@ def travelling_type(type_: pa.DataType) -> pa.DataType:
 
 
 def travelling_schema(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
-    """The columns in which rows of a table cross to Spark. Nullability stays on our side of the border."""
-    return pa.schema([pa.field(name, travelling_type(column_type(schema, name))) for name in columns])
+    """The columns in which rows of a table cross to Spark.
+
+    A column that is never null says so: Spark then asks no value whether it is.
+    """
+    types = [(name, travelling_type(column_type(schema, name))) for name in columns]
+    return pa.schema([pa.field(name, type_, nullable=schema.field(name).nullable) for name, type_ in types])
 
 
 def column_type(schema: pa.Schema, name: str) -> pa.DataType:

@@ -12,7 +12,11 @@ from omnigraph.spark.load import all_committed, known_ids
 from omnigraph.spark.load.known_ids import KnownIds, are_distinct
 from omnigraph.storage.values import TableVersion
 
-TEXTS = st.text(st.characters(codec="utf-8"), max_size=12)
+FEW = st.sampled_from(["\0", "a", "b", "\xff", "\u20ac", "\U0001f600"])
+"""So few that texts are often the same but for one character, or for their length."""
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=12) | st.integers(0, 9).flatmap(
+    lambda times: st.text(FEW, max_size=9).map(lambda tail: "\0" * 8 * times + tail)
+)
 
 
 def chunked(*parts: list[str | None]) -> pa.ChunkedArray:
@@ -44,11 +48,21 @@ def test_many_ids_have_places_of_their_own() -> None:
     ]
 
 
-def test_texts_decide_where_hashes_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("tail", ["", "x" * 7, "x" * 62, "x" * 63, "x" * 200])
+def test_ids_decide_where_hashes_are_the_same(monkeypatch: pytest.MonkeyPatch, tail: str) -> None:
     monkeypatch.setattr(known_ids, "text_hashes", lambda texts: np.full(len(texts), 7, np.uint64))
-    known = KnownIds(pa.array(["a", "b", "c"]))
-    assert known.missing(pa.array(["c", "d", "a", "d", None])).to_pylist() == ["d"]
+    monkeypatch.setattr(known_ids, "word_hashes", lambda words: np.full(len(words[0]), 7, np.uint64))
+    known = KnownIds(pa.array(["a" + tail, "b" + tail, "c" + tail]))
+    asked = pa.array(["c" + tail, "d" + tail, "a" + tail, "d" + tail, None])
+    assert known.missing(asked).to_pylist() == ["d" + tail]
     assert not are_distinct(chunked(["a", "b"]))  # one may come twice, which has to be looked for
+
+
+def test_a_few_long_ids_among_short_ones() -> None:
+    short, long = [f"p{number}" for number in range(1000)], ["https://example.org/" + "x" * size for size in range(100)]
+    known = KnownIds(pa.array([*short, *long[1:]]))
+    found = known.missing(pa.array([*long, *short, "p", "", "x" * 500])).to_pylist()
+    assert sorted(found) == sorted([long[0], "p", "", "x" * 500])
 
 
 def test_ids_may_come_twice_or_be_missing() -> None:

@@ -2,12 +2,13 @@
 
 A join and a set hash what is known anew for each question. In a load of many edges, whose tasks all ask about the same
 nodes, that is most of the work, and it grows with edges times nodes. Here the known ids are put into tables of slots:
-the hash of an id names its slot, and who is not alone in it goes on to the next, smaller table. The text itself is
-compared in the end, so that what is told does not hang on hashes.
+the hash of an id names its slot, and who is not alone in it goes on to the next, smaller table. The whole id is
+compared in the end, so that what is told does not hang on hashes: short ones as numbers, others as texts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.spark.load.load_messages import duckdb_connection
+from omnigraph.spark.load.short_texts import as_words, fitting, word_hashes, words_for
 from omnigraph.write.validate.key_changes import distinct, one_array
 
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 Numbers = np.ndarray[Any, np.dtype[np.int32]]
 
-ASKED_TOGETHER = 250_000
-"""Ids that are looked up at once: what is held for them beside the tables is some ten megabytes."""
+ASKED_TOGETHER = 32_768
+"""Short ids that are looked up at once: what is made of them on the way stays in the caches of a processor."""
 
 _MIXES = tuple(
     np.uint64(number)
@@ -67,22 +69,68 @@ class KnownIds:
     """Ids, and what it takes to find others among them."""
 
     def __init__(self, ids: pa.ChunkedArray | pa.Array) -> None:
-        self._ids = one_array(ids).drop_null()
-        placed = _placed(text_hashes(self._ids))
-        self._tables = placed.tables
-        self._left = self._ids.take(pa.array(placed.left))
+        every = one_array(ids).drop_null()
+        self._words = words_for(every)
+        short = fitting(every, self._words)
+        long = None if short.all() else every.filter(pa.array(~short))
+        self._short = _ShortIds(every if long is None else every.filter(pa.array(short)), self._words)
+        self._long = None if long is None else _LongIds(long)
 
     def missing(self, asked: pa.ChunkedArray | pa.Array) -> pa.Array:
         """Of these ids those that are not known, each once; nulls are none."""
         chunks = [asked] if isinstance(asked, pa.Array) else asked.chunks
-        pieces = [
-            self._missing(chunk.slice(start, ASKED_TOGETHER).drop_null())
-            for chunk in chunks
-            for start in range(0, len(chunk), ASKED_TOGETHER)
-        ]
+        pieces = [piece for chunk in chunks for piece in self._missing(chunk.drop_null())]
         return distinct(pa.chunked_array(pieces, pa.string()))
 
-    def _missing(self, texts: pa.Array) -> pa.Array:
+    def _missing(self, texts: pa.Array) -> Iterator[pa.Array]:
+        short = fitting(texts, self._words)
+        if not short.all():
+            long = texts.filter(pa.array(~short))
+            yield long if self._long is None else self._long.missing(long)
+            texts = texts.filter(pa.array(short))
+        for start in range(0, len(texts), ASKED_TOGETHER):
+            yield self._short.missing(texts.slice(start, ASKED_TOGETHER))
+
+
+class _ShortIds:
+    """Those that fit into a few numbers each."""
+
+    def __init__(self, ids: pa.Array, words: int) -> None:
+        columns = as_words(ids, words)
+        placed = _placed(word_hashes(columns))
+        self._tables = placed.tables
+        # The numbers of one id lie side by side: to look at them is one way into memory.
+        self._ids = np.stack(columns, axis=1)
+        self._left = ids.take(pa.array(placed.left))
+        self._words = words
+
+    def missing(self, texts: pa.Array) -> pa.Array:
+        """Of these short texts those that are none of the ids."""
+        asked = as_words(texts, self._words)
+        hashes = word_hashes(asked)
+        for table in self._tables:
+            there = np.take(self._ids, table.of(hashes), axis=0)
+            differ = there[:, 0] ^ asked[0]
+            for number in range(1, self._words):
+                differ |= there[:, number] ^ asked[number]
+            others = np.flatnonzero(differ)
+            if not len(others):
+                return texts.slice(0, 0)
+            texts, hashes, asked = texts.take(pa.array(others)), hashes[others], [word[others] for word in asked]
+        return texts.filter(pc.invert(pc.is_in(texts, value_set=self._left)))
+
+
+class _LongIds:
+    """The others, whose texts are compared."""
+
+    def __init__(self, ids: pa.Array) -> None:
+        self._ids = ids
+        placed = _placed(text_hashes(ids))
+        self._tables = placed.tables
+        self._left = ids.take(pa.array(placed.left))
+
+    def missing(self, texts: pa.Array) -> pa.Array:
+        """Of these texts those that are none of the ids."""
         hashes = text_hashes(texts)
         for table in self._tables:
             same = pc.equal(self._ids.take(pa.array(table.of(hashes))), texts)

@@ -180,7 +180,7 @@ class _Load:
 
     def _run(self, context: LoadContext, whole: frozenset[str]) -> list[TaskReport]:
         self._job.step("decoding, checking and writing")
-        with told_in_our_words(self._job.current_step):
+        with told_in_our_words(self._job.current_step), self._given.handing_over(self._session, context):
             flow = self._given.messages(self._session, context, whole, self._job)
             if self._mode is LoadMode.MERGE:
                 flow = per_bucket(flow, context.buckets, partial(_bucket_messages, context, "merge"))

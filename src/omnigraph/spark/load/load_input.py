@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from omnigraph.spark.load.load_splits import COLUMNAR, Split, SplitOutcome, grou
 from omnigraph.spark.load.message_flow import Flow, from_frame, from_numbers, from_payloads
 from omnigraph.spark.load.parquet_scans import ParquetScan, parquet_scan
 from omnigraph.spark.spread import placed, told_in_our_words
+from omnigraph.spark.unweighed_batches import has_small_rows, unweighed_batches
 from omnigraph.write.decode.files import InputFile, kept_file, named_files
 from omnigraph.write.decode.frames import decode_frames
 from omnigraph.write.decode.inputs import ROWS_PER_BATCH, InputOptions, column_mapping, find_graph_type, open_input
@@ -76,6 +77,10 @@ class LoadInput:
     def messages(self, session: SparkSession, context: LoadContext, whole: frozenset[str], job: Job) -> Flow:
         """What comes of it when every task decodes its part and sends messages."""
         raise NotImplementedError
+
+    def handing_over(self, session: SparkSession, context: LoadContext) -> AbstractContextManager[None]:
+        """How Spark is to hand rows to the tasks that decode, while the job runs."""
+        return nullcontext()
 
     def cut_files(self, outcomes: Iterable[SplitOutcome]) -> frozenset[str]:
         """Files that were cut inside a record and must be read as a whole."""
@@ -203,6 +208,11 @@ class FrameInput(LoadInput):
         # Spark looks columns up by their names, and finds none with a dot in it and no one of two that differ in case.
         numbered = self._frame.toDF(*(f"c{number}" for number in range(len(names))))
         return from_frame(numbered, send)
+
+    def handing_over(self, session: SparkSession, context: LoadContext) -> AbstractContextManager[None]:
+        """Counted and not weighed, where neither the rows nor the messages about them are large."""
+        small = context.sends_little(False) and has_small_rows(self._frame)
+        return unweighed_batches(session) if small else nullcontext()
 
 
 class RowsInput(LoadInput):

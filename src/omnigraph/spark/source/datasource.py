@@ -21,6 +21,7 @@ from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, NotFound
 from omnigraph.spark.session.active import make_active
 from omnigraph.spark.session.machine import usable_cores
+from omnigraph.spark.session.worker_daemon import settle_worker
 from omnigraph.spark.session.worker_python import require_python_for_planning, settle_worker_python
 from omnigraph.spark.source.frame_options import FrameOptions, graph_uri
 from omnigraph.spark.source.option_names import FRAME, STREAM_OUT
@@ -188,6 +189,7 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]  # PySpark has no t
             columns, self.feed_digest = feed_columns(self.uri, self.options)
             return columns
         schema = tables_of(told.uri).schema(self.resolve().table)
+        settle_worker()
         return spark_schema(schema, checked_columns(schema, told.columns))
 
     @plain_errors
@@ -197,11 +199,12 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]  # PySpark has no t
         if self.plan is None and not told.get("plan"):
             self._check_given_schema(schema)
         plan = self.resolve()
+        settle_worker()
         # The process that plans is told nothing of the cluster: as many tasks as this machine has cores, at least.
         rows = told.number("rowsPerPartition", rows_for_each_task(usable_cores(), plan.rows))
         push_down = told.choice("pushDown", ("false", "true")) == "true"
         make = FilteringReader if push_down else Reader
-        return make(told.uri, plan, tuple(schema.fieldNames()), rows)
+        return make(told.uri, plan, {field.name: field.nullable for field in schema}, rows)
 
     def _check_given_schema(self, given: StructType) -> None:
         """A schema that the caller gave chooses columns; it cannot change what they are."""
@@ -211,6 +214,11 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]  # PySpark has no t
                 raise BadRequest(
                     f"The column `{field.name}` is of type {known.dataType.simpleString()} and the schema given says "
                     f"{field.dataType.simpleString()}; read it as it is and cast it in the query."
+                )
+            if known.nullable and not field.nullable:
+                raise BadRequest(
+                    f"The column `{field.name}` may be null and the schema given says that it never is; read it as it "
+                    "is and drop the rows without a value in the query."
                 )
 
     @plain_errors

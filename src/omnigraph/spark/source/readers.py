@@ -36,10 +36,11 @@ class StretchPartition(InputPartition):  # type: ignore[misc]  # PySpark has no 
 class Reader(DataSourceReader):  # type: ignore[misc]  # PySpark has no types here
     """Reads one table version, some columns, under the condition of its plan."""
 
-    def __init__(self, uri: str, plan: ScanPlan, columns: tuple[str, ...], rows_per_partition: int) -> None:
+    def __init__(self, uri: str, plan: ScanPlan, columns: dict[str, bool], rows_per_partition: int) -> None:
         self.uri = uri
         self.plan = plan
         self.columns = columns
+        """Each with whether the frame takes it for one that may be null."""
         self.rows_per_partition = rows_per_partition
         self.condition: Filter | None = plan.condition
 
@@ -56,7 +57,9 @@ class Reader(DataSourceReader):  # type: ignore[misc]  # PySpark has no types he
             return
         tables = tables_of(self.uri)
         settle_worker()
-        target = travelling_schema(tables.schema(self.plan.table), self.columns)
+        stored = travelling_schema(tables.schema(self.plan.table), list(self.columns))
+        # Spark compares what comes with what the frame was told, nullability included.
+        target = pa.schema([field.with_nullable(self.columns[field.name]) for field in stored])
         reader = tables.scan(
             self.plan.table,
             columns=list(self.columns),

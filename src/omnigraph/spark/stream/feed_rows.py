@@ -78,7 +78,9 @@ def typed_schema(type_: GraphType, table: pa.Schema) -> pa.Schema:
     """The columns of a feed of one type. Blobs are not in a feed."""
     blobs = {p.column for p in type_.properties if is_blob(p.type)}
     columns = [name for name in table.names if name not in blobs]
-    return pa.schema([*(pa.field(*field) for field in OF_A_COMMIT), *travelling_schema(table, columns)])
+    # A row that is gone has no values, also where the table has one for every row.
+    maybe = [field.with_nullable(True) for field in travelling_schema(table, columns)]
+    return pa.schema([*(pa.field(*field) for field in OF_A_COMMIT), *maybe])
 
 
 class FeedRows:
