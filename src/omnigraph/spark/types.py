@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from omnigraph.schema.arrow import PROPERTY_ID
 from omnigraph.schema.types import ListType, PropertyType, Scalar, ScalarType, VectorType
 
 _U64 = pa.decimal128(20, 0)
@@ -53,10 +54,18 @@ def column_type(schema: pa.Schema, name: str) -> pa.DataType:
 
 
 def spark_schema(schema: pa.Schema, columns: Sequence[str]) -> Any:
-    """The Spark schema of some columns of a table."""
+    """The columns of a frame that may be written to as well: Spark refuses to INSERT without what is never null.
+
+    An id is made when it is missing, and a property can have a default. The ends of an edge have neither.
+    """
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    return from_arrow_schema(travelling_schema(schema, columns))
+    fields = travelling_schema(schema, columns)
+    return from_arrow_schema(pa.schema([field.with_nullable(_can_be_left_out(schema, field)) for field in fields]))
+
+
+def _can_be_left_out(schema: pa.Schema, field: pa.Field) -> bool:
+    return field.nullable or field.name == "id" or PROPERTY_ID.encode() in (schema.field(field.name).metadata or {})
 
 
 def to_travelling(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import SparkUnavailable
-from omnigraph.spark.session.java import find_java, java_version, require_java
+from omnigraph.spark.session.java import collector_options, find_java, java_version, require_java
 
 
 def fake_jdk(root: Path, *, release: str | None = None, prints: str | None = None, fails: bool = False) -> Path:
@@ -59,3 +59,21 @@ def test_a_java_that_does_not_run_is_an_error(tmp_path: Path) -> None:
 def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
     home = fake_jdk(tmp_path / "jdk", release="17")
     assert find_java({"JAVA_HOME": str(home), "PATH": "/usr/bin"}) == home / "bin" / "java"
+
+
+@pytest.mark.parametrize("name", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"])
+def test_a_collector_that_somebody_chose_stays_the_only_one(tmp_path: Path, name: str) -> None:
+    """Java does not start with two."""
+    nothing = {"SPARK_CONF_DIR": str(tmp_path)}
+    assert collector_options(nothing) == ["-XX:+UseParallelGC"]
+    assert collector_options({**nothing, name: "-Xss4m"}) == ["-XX:+UseParallelGC"]
+    assert collector_options({**nothing, name: "-Xss4m -XX:+UseG1GC"}) == []
+
+
+def test_a_collector_in_sparks_own_file_of_options_stays(tmp_path: Path) -> None:
+    (tmp_path / "java-opts").write_text("-XX:+UseSerialGC")
+    assert collector_options({"SPARK_CONF_DIR": str(tmp_path)}) == []
+    (tmp_path / "conf").mkdir()
+    assert collector_options({"SPARK_HOME": str(tmp_path)}) == ["-XX:+UseParallelGC"]
+    (tmp_path / "java-opts").rename(tmp_path / "conf" / "java-opts")
+    assert collector_options({"SPARK_HOME": str(tmp_path)}) == []

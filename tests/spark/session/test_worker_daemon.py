@@ -55,6 +55,29 @@ def test_a_worker_has_much_of_a_load_when_it_starts(told: dict[str, Any]) -> Non
     assert len(told["left"]) < 0.6 * told["all"], told["left"]
 
 
+SETTLED = """
+import gc
+from omnigraph.spark.session.worker_daemon import settle_worker
+settle_worker()
+print(gc.get_freeze_count())
+"""
+
+
+@pytest.mark.parametrize("of_spark", [True, False])
+def test_only_processes_of_spark_spare_the_collector_their_modules(of_spark: bool) -> None:
+    """Those that plan the reads of a data source are no tasks, and are collected just as often."""
+    given = {name: value for name, value in os.environ.items() if name != "SPARK_REUSE_WORKER"}
+    ran = subprocess.run(
+        [sys.executable, "-c", SETTLED],
+        env=given | ({"SPARK_REUSE_WORKER": "1"} if of_spark else {}),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert (int(ran.stdout) > 0) is of_spark
+
+
 @pytest.mark.spark
 def test_tasks_of_queries_and_of_other_jobs_share_their_workers(spark: Any) -> None:
     def parent(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -92,7 +92,7 @@ def reader_of(stored: Any, rows_per_partition: int) -> Any:
     root, tables, version = stored
     plan = scan_plan(version, tables.schema(version), tables.fragments(version))
     assert plan_from_text(plan.to_text()) == plan
-    return FilteringReader(root, plan, ("id",), rows_per_partition)
+    return FilteringReader(root, plan, {"id": False}, rows_per_partition)
 
 
 def ids_read(reader: Any, partitions: list[Any]) -> list[str]:
@@ -210,6 +210,14 @@ def test_only_the_named_columns_are_read(spark: Any, stored: Any) -> None:
     for columns, reason in (([], "No column is named"), (["id", "id"], "`id` is named twice")):
         with pytest.raises(BadRequest, match=reason):
             frame(spark, stored, columns)
+
+
+def test_a_column_that_is_never_null_says_so(spark: Any, stored: Any) -> None:
+    """Save where rows could be inserted through the frame: an id that is left out is made."""
+    assert [field.name for field in frame(spark, stored).schema if not field.nullable] == ["id"]
+    assert all(field.nullable for field in frame(spark, stored, push_down=True).schema)
+    for whole in (frame(spark, stored), frame(spark, stored, push_down=True)):
+        assert whole.where("id is null").count() == 0
 
 
 def test_a_frame_stays_at_its_snapshot(spark: Any, stored: Any) -> None:

@@ -109,6 +109,11 @@ def test_save_modes(spark: Any, store: GraphStore) -> None:
         ({"type": "Person", "branch": "nowhere"}, None, "nowhere"),
         ({"type": "Person", "columns": "slg"}, None, "did you mean `slug`"),
         ({"type": "Person"}, "slug int", "`slug` is of type string and the schema given says int"),
+        (
+            {"type": "Person"},
+            "slug string, age int not null",
+            "`age` may be null and the schema given says that it never",
+        ),
         ({"type": "Person"}, "slg string", "did you mean `slug`"),
         ({"type": "Person", "pushDown": "perhaps"}, None, "`pushDown` is one of false, true"),
         ({"type": "Person", "rowsPerPartition": "0"}, None, "`rowsPerPartition` is a whole number above zero"),

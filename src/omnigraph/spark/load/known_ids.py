@@ -108,15 +108,18 @@ class _ShortIds:
         """Of these short texts those that are none of the ids."""
         asked = as_words(texts, self._words)
         hashes = word_hashes(asked)
+        at: Any = None
         for table in self._tables:
             there = np.take(self._ids, table.of(hashes), axis=0)
             differ = there[:, 0] ^ asked[0]
             for number in range(1, self._words):
                 differ |= there[:, number] ^ asked[number]
-            others = np.flatnonzero(differ)
+            others = np.flatnonzero(differ != 0)
             if not len(others):
                 return texts.slice(0, 0)
-            texts, hashes, asked = texts.take(pa.array(others)), hashes[others], [word[others] for word in asked]
+            at = others if at is None else at[others]
+            hashes, asked = hashes[others], [word[others] for word in asked]
+        texts = texts if at is None else texts.take(pa.array(at))
         return texts.filter(pc.invert(pc.is_in(texts, value_set=self._left)))
 
 

@@ -42,7 +42,7 @@ def lengths_of(texts: pa.Array) -> Lengths:
 
 
 def as_words(texts: pa.Array, words: int) -> list[Numbers]:
-    """The numbers of texts that fit into so many, and are not null: the first of each, the second of each, and so on."""
+    """The numbers of texts that fit into so many and are not null: the first of each, the second of each, and so on."""
     offsets = _offsets(texts)
     first, last = int(offsets[0]), int(offsets[-1])
     lengths = np.diff(offsets)
@@ -78,7 +78,7 @@ def _cut(word: Numbers, too_many: Lengths) -> Numbers:
     bits = np.clip(too_many, 0, _BYTES).astype(np.uint64) * np.uint64(8)
     half = bits >> np.uint64(1)
     rest = bits - half
-    return ((word << half << rest) >> half) >> rest
+    return np.asarray(word << half << rest >> half >> rest)
 
 
 def _offsets(texts: pa.Array) -> Lengths:

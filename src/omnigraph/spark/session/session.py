@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import BadRequest, SparkUnavailable
-from omnigraph.spark.session.java import require_java
+from omnigraph.spark.session.java import collector_options, require_java
 from omnigraph.spark.session.machine import machine_memory, usable_cores
 from omnigraph.spark.session.not_started import why_not_started
 from omnigraph.spark.session.unfinished_start import undone_if_interrupted
@@ -136,6 +136,8 @@ def _build(master: str, conf: Mapping[str, str]) -> SparkSession:
     settings = common_settings()
     if master.startswith("local"):
         settings |= local_settings(master, machine_memory(), usable_cores())
+        java = [settings["spark.driver.extraJavaOptions"], *collector_options(os.environ)]
+        settings["spark.driver.extraJavaOptions"] = " ".join(java)
         # The workers must be this Python: the one on the PATH may be another without our dependencies. PySpark reads
         # the choice from the environment only.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
