@@ -145,6 +145,22 @@ def test_a_frame_needs_a_type_and_columns_that_mean_something(spark: Any, store:
         load(spark, store, frame, mode="append", type="Person")
 
 
+def test_rows_without_any_column_are_refused(spark: Any, store: GraphStore) -> None:
+    """Spark has such frames, and of their rows nothing arrives."""
+    rows = spark.range(3).select()
+    with pytest.raises(BadRequest, match="frame has no columns"):
+        load(spark, store, rows, mode="append", type="Person")
+    with pytest.raises(Exception, match="frame has no columns"):
+        rows.write.format("omnigraph").option("type", "Person").mode("append").save(store.uri)
+
+
+def test_a_decimal_is_refused_with_what_to_do(spark: Any, store: GraphStore) -> None:
+    frame = spark.range(1).selectExpr("'p1' AS slug", "cast(1.25 AS decimal(10, 2)) AS score")
+    with pytest.raises(ValidationFailed, match=r"`score` must be F64.*of type decimal128\(10, 2\); cast it before"):
+        load(spark, store, frame, mode="append", type="Person")
+    load(spark, store, frame.selectExpr("slug", "double(score) AS score"), mode="append", type="Person")
+
+
 @pytest.mark.parametrize("name", ["a.b", "a`b", "AGE"])
 def test_columns_whose_names_mean_something_to_spark_are_columns_like_others(
     spark: Any, store: GraphStore, name: str

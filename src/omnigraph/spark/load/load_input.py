@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -191,6 +191,7 @@ class FrameInput(LoadInput):
         options, records = self.options, job.records
         mapping = column_mapping(context.catalog, find_graph_type(context.catalog, options), options)
         names = list(self._frame.columns)
+        refuse_no_columns(names)
         mapping.resolve(names)
 
         def send(batches: Iterator[pa.RecordBatch]) -> Iterator[Message]:
@@ -240,6 +241,12 @@ class RowsInput(LoadInput):
 
         few = context.sends_little(self.is_small)
         return from_payloads(session, work or [pickle.dumps(None)], send, few=few)
+
+
+def refuse_no_columns(names: Sequence[str]) -> None:
+    """Rows without any value reach nobody: they would be lost in silence."""
+    if not names:
+        raise BadRequest("The frame has no columns, so its rows have no values; select what is to be loaded")
 
 
 def stored_batches(batches: Iterable[pa.RecordBatch], rows: int = ROWS_PER_BATCH) -> Iterator[pa.RecordBatch]:

@@ -28,7 +28,7 @@ from omnigraph.ledger.snapshots import find_type, table_of
 from omnigraph.ledger.store import GraphStore, open_store
 from omnigraph.ledger.values import Snapshot, TablePin, WriterKind
 from omnigraph.schema.catalog import Catalog, GraphType
-from omnigraph.spark.load.load_input import stored_batches
+from omnigraph.spark.load.load_input import refuse_no_columns, stored_batches
 from omnigraph.spark.load.load_messages import LoadContext, plain_snapshot
 from omnigraph.spark.load.load_tasks import FragmentWriter, TaskReport
 from omnigraph.spark.load.lost_files import CLOCK_SKEW, sweep_lost_files
@@ -86,6 +86,7 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]  # PySpark has no typ
             self.snapshot = plain_snapshot(snapshot)
         as_told = InputOptions(None, told.get("src"), told.get("dst"), column_map(told.get("map") or ""))
         self.mapping = column_mapping(self.catalog, self.type, as_told)
+        refuse_no_columns(columns)
         self.mapping.resolve(list(columns))
         self.mark = put_mark(open_objects(parse_root(uri)), f"frame write to {self.type.table_key}")
         self.line = self._own_line()

@@ -319,10 +319,16 @@ def _report(
             kind, text = Kind.VECTOR_DIMENSION, messages.vector_dimension(name, property_type.dim, problem.found)
         else:
             expected = "an id" if property_type is None else property_type
-            kind, text = Kind.WRONG_TYPE, messages.wrong_type(name, expected, _shown(column[row]), problem.why)
+            why = problem.why or _about_the_column(column.type)
+            kind, text = Kind.WRONG_TYPE, messages.wrong_type(name, expected, _shown(column[row]), why)
         violations.add(
             Violation(kind.value, type_.table_key, text, property=name, source=source, record=first_record + row)
         )
+
+
+def _about_the_column(type_: pa.DataType) -> str | None:
+    """What to do where the type of the whole column is the reason."""
+    return f"the column is of type {type_}; cast it before" if pa.types.is_decimal(type_) else None
 
 
 def _shown(scalar: pa.Scalar) -> Any:
