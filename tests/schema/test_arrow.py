@@ -53,7 +53,15 @@ def test_an_edge_table_has_its_ends_after_the_id() -> None:
 def test_every_property_carries_its_stable_id() -> None:
     schema = table_schema(node("node A { a: I32 }", "A"))
     assert schema.field("a").metadata == {b"omnigraph.property_id": b"p2"}
-    assert schema.field("id").metadata is None
+
+
+def test_only_ids_that_are_made_here_are_packed_by_their_repetitions() -> None:
+    source = "node A { } node K { k: String @key } edge E: A -> K { }"
+    packed = {b"lance-encoding:compression": b"lz4"}
+    assert table_schema(node(source, "A")).field("id").metadata == packed
+    assert table_schema(edge(source, "E")).field("id").metadata == packed
+    assert table_schema(node(source, "K")).field("id").metadata is None
+    assert table_schema(edge(source, "E")).field("src").metadata is None
 
 
 def test_a_blob_is_marked_for_lance() -> None:
