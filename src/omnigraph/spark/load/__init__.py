@@ -1,8 +1,7 @@
 """Loads on Spark: tasks decode, check and write fragments, buckets of keys are checked, the driver commits once."""
 
 __all__ = [
-    "all_committed",
-    "known_ids",
+    "known",
     "load",
     "load_checks",
     "load_input",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from omnigraph.errors import SparkJobFailed
 from omnigraph.ledger.commit.attempts import WriteSession
 from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
 from omnigraph.ledger.values import MAIN, Snapshot, StreamBatch, WriterKind
@@ -169,12 +170,19 @@ class _Load:
                 vectors_for_tasks(self._session, self._store, self._catalog),
                 self._shelf,
             )
-            reports = self._run(context, whole)
+            try:
+                reports = self._run(context, whole)
+            except SparkJobFailed as failure:
+                if not self._given.has_another_way(failure):
+                    raise
+                self._begin_again(lines)
+                continue
             cut = self._given.cut_files(outcome for report in reports for outcome in report.outcomes)
             split_ids = any(report.id_in_two_buckets for report in reports)
             if not cut - whole and not split_ids:
                 return reports
             self._forget(lines, reports)
+            self._job.count_anew()
             whole |= cut
             buckets = 1 if split_ids else buckets
 
@@ -186,6 +194,12 @@ class _Load:
                 flow = per_bucket(flow, context.buckets, partial(_bucket_messages, context, "merge"))
             flow = per_bucket(flow, context.buckets, partial(_bucket_messages, context, "check"))
             return [pickle.loads(payload) for payload in payloads_of(flow)]
+
+    def _begin_again(self, lines: Mapping[str, TableVersion]) -> None:
+        """Remove what a run has written that failed and is not the last one."""
+        end_job(self._job, were_running=True)
+        self._sweep(lines, [])
+        self._job.count_anew()
 
     def _replace_by_nothing(self, reports: list[TaskReport], violations: ViolationCollector) -> None:
         """An overwrite of a named type that no row came for: no task has seen it, so it is checked here."""

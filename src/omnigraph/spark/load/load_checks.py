@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from omnigraph.schema.catalog import Cardinality, EdgeType
-from omnigraph.spark.load.committed_ids import BucketOfCommitted
-from omnigraph.spark.load.known_ids import KnownIds, are_distinct
+from omnigraph.spark.load.known.committed_ids import BucketOfCommitted
+from omnigraph.spark.load.known.known_ids import KnownIds, are_distinct
 from omnigraph.spark.load.load_messages import (
     Kind,
     LoadContext,

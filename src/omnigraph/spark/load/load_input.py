@@ -12,12 +12,18 @@ import pyarrow as pa
 
 from omnigraph.errors import BadRequest, Violation
 from omnigraph.schema.catalog import Catalog, GraphType
+from omnigraph.spark.load.frame_batches import (
+    can_be_counted,
+    counted_batches,
+    met_a_large_row,
+    read_batches,
+    settings_for_tasks,
+)
 from omnigraph.spark.load.load_messages import LoadContext, Message
 from omnigraph.spark.load.load_splits import COLUMNAR, Split, SplitOutcome, groups_of, plan_splits, weight_of
-from omnigraph.spark.load.message_flow import Flow, from_frame, from_numbers, from_payloads
+from omnigraph.spark.load.message_flow import Flow, from_frame, from_items, from_numbers, from_payloads
 from omnigraph.spark.load.parquet_scans import ParquetScan, parquet_scan
 from omnigraph.spark.spread import placed, told_in_our_words
-from omnigraph.spark.unweighed_batches import has_small_rows, unweighed_batches
 from omnigraph.write.decode.files import InputFile, kept_file, named_files
 from omnigraph.write.decode.frames import decode_frames
 from omnigraph.write.decode.inputs import ROWS_PER_BATCH, InputOptions, column_mapping, find_graph_type, open_input
@@ -32,6 +38,9 @@ if TYPE_CHECKING:
 
 BUCKET_BYTES = 256 << 20
 """Input whose keys are checked together in one task."""
+
+BYTES_TOGETHER = 64 << 20
+"""Bytes of rows that are decoded at once; Spark closes a batch at as many."""
 
 MOST_BUCKETS = 2048
 _SPLIT_MARK = "\x00split "
@@ -79,8 +88,12 @@ class LoadInput:
         raise NotImplementedError
 
     def handing_over(self, session: SparkSession, context: LoadContext) -> AbstractContextManager[None]:
-        """How Spark is to hand rows to the tasks that decode, while the job runs."""
+        """What Spark has to be told while the job runs."""
         return nullcontext()
+
+    def has_another_way(self, failure: BaseException) -> bool:
+        """Whether to run the job again after this failure: the input will be handed over in another way."""
+        return False
 
     def cut_files(self, outcomes: Iterable[SplitOutcome]) -> frozenset[str]:
         """Files that were cut inside a record and must be read as a whole."""
@@ -180,7 +193,10 @@ class FrameInput(LoadInput):
 
     def __init__(self, frame: DataFrame, options: InputOptions, buckets: int) -> None:
         super().__init__(options, buckets)
-        self._frame = frame
+        # Spark looks columns up by their names, and finds none with a dot in it and no one of two that differ in case.
+        self._names = list(frame.columns)
+        self._frame = frame.toDF(*(f"c{number}" for number in range(len(self._names))))
+        self._counted = bool(self._names) and can_be_counted(self._frame)
 
     def graph_type(self, catalog: Catalog) -> GraphType | None:
         """The type that the rows are of; a frame does not say it itself."""
@@ -190,7 +206,7 @@ class FrameInput(LoadInput):
         """One task for each partition of the frame."""
         options, records = self.options, job.records
         mapping = column_mapping(context.catalog, find_graph_type(context.catalog, options), options)
-        names = list(self._frame.columns)
+        names = self._names
         refuse_no_columns(names)
         mapping.resolve(names)
 
@@ -206,14 +222,28 @@ class FrameInput(LoadInput):
             with placed(f"partition {number} of the frame"):
                 yield from stage_messages(context, pieces, done, number, records.add)
 
-        # Spark looks columns up by their names, and finds none with a dot in it and no one of two that differ in case.
-        numbered = self._frame.toDF(*(f"c{number}" for number in range(len(names))))
-        return from_frame(numbered, send)
+        if not self._is_counted(context):
+            return from_frame(self._frame, send)
+        found, schema = counted_batches(self._frame)
+
+        def read_and_send(messages: Iterator[bytes]) -> Iterator[Message]:
+            yield from send(read_batches(messages, schema))
+
+        return from_items(found, read_and_send)
 
     def handing_over(self, session: SparkSession, context: LoadContext) -> AbstractContextManager[None]:
-        """Counted and not weighed, where neither the rows nor the messages about them are large."""
-        small = context.sends_little(False) and has_small_rows(self._frame)
-        return unweighed_batches(session) if small else nullcontext()
+        """The settings of the session, where Spark leaves them out."""
+        return settings_for_tasks(session) if self._is_counted(context) else nullcontext()
+
+    def has_another_way(self, failure: BaseException) -> bool:
+        """Rows are weighed once one was too large to be counted only."""
+        was_counted = self._counted
+        self._counted = was_counted and not met_a_large_row(failure)
+        return was_counted and not self._counted
+
+    def _is_counted(self, context: LoadContext) -> bool:
+        """Whether rows go in batches that are counted and not weighed: the messages about them have to be few, too."""
+        return self._counted and context.sends_little(False)
 
 
 class RowsInput(LoadInput):
@@ -252,11 +282,13 @@ def refuse_no_columns(names: Sequence[str]) -> None:
 def stored_batches(batches: Iterable[pa.RecordBatch], rows: int = ROWS_PER_BATCH) -> Iterator[pa.RecordBatch]:
     """What Spark hands over, in batches of some size: its own have 10,000 rows, and each costs as much as its rows."""
     waiting: list[pa.RecordBatch] = []
+    count = size = 0
     for batch in batches:
         waiting.append(batch)
-        if sum(part.num_rows for part in waiting) >= rows:
+        count, size = count + batch.num_rows, size + batch.nbytes
+        if count >= rows or size >= BYTES_TOGETHER:
             yield as_stored(pa.concat_batches(waiting))
-            waiting = []
+            waiting, count, size = [], 0, 0
     if waiting:
         yield as_stored(pa.concat_batches(waiting))
 

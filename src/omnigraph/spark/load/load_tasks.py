@@ -21,7 +21,7 @@ from omnigraph.ledger.values import TablePin
 from omnigraph.schema.catalog import Cardinality, Catalog, EdgeType, GraphType
 from omnigraph.scratch import scratch_folder
 from omnigraph.spark.load.key_shelf import KeyFile
-from omnigraph.spark.load.known_ends import KnownEnds
+from omnigraph.spark.load.known.known_ends import KnownEnds
 from omnigraph.spark.load.load_messages import Kind, LoadContext, Message, by_bucket, keys_to_bytes, report, to_bytes
 from omnigraph.spark.load.load_splits import Split, SplitOutcome, decode_split
 from omnigraph.spark.session.worker_daemon import settle_worker

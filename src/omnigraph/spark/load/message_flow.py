@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -17,8 +17,10 @@ from omnigraph.spark.load.load_messages import MESSAGE_SCHEMA, Kind, Message, pa
 from omnigraph.spark.spread import one_partition_each
 
 if TYPE_CHECKING:
+    from pyspark import RDD
     from pyspark.sql import DataFrame, SparkSession
 
+Item = TypeVar("Item")
 Batches = Iterator[pa.RecordBatch]
 Plain = tuple[int, tuple[str, str, int, bytes]]
 """A message as every serializer of Spark takes it: its bucket, and the rest."""
@@ -55,6 +57,11 @@ def from_payloads(
                 yield from pack(send(row["position"], row["payload"]))
 
     return one_partition_each(session, payloads).mapInArrow(task, MESSAGE_SCHEMA)
+
+
+def from_items(items: RDD[Item], send: Callable[[Iterator[Item]], Iterator[Message]]) -> Flow:
+    """What the tasks of an RDD make of its items, where messages are few."""
+    return items.mapPartitions(lambda found: _plain(send(iter(found))))
 
 
 def from_frame(frame: DataFrame, send: Callable[[Batches], Iterator[Message]]) -> Flow:

@@ -77,6 +77,10 @@ class Job:
             ui=self.ui,
         )
 
+    def count_anew(self) -> None:
+        """Forget what was counted: the work begins again."""
+        self.records.value = self.bytes.value = 0
+
     def cancel(self) -> None:
         """Stop every task of this job; other jobs of the session go on."""
         try:

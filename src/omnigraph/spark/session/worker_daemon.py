@@ -23,7 +23,7 @@ PRELOADED = (
     "obstore.store",
     "pyspark.worker",
     "omnigraph.spark.load.load_splits",
-    "omnigraph.spark.load.known_ids",
+    "omnigraph.spark.load.known.known_ids",
     "omnigraph.ledger.commit.window",
     "omnigraph.ledger.history.publish_marks",
     "omnigraph.write.mutate.key_lookup",

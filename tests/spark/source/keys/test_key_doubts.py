@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.ledger.store import GraphStore, create_store, open_store
-from omnigraph.spark.load import all_committed
+from omnigraph.spark.load.known import all_committed
 from omnigraph.spark.load.load_tasks import TaskReport
 from omnigraph.spark.source.datasource import register
 from omnigraph.spark.source.keys import committed_hashes, key_check, key_hashes, repeated_keys, staged_keys

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.schema.catalog import GraphType
-from omnigraph.spark.load.all_committed import AllCommitted
-from omnigraph.spark.load.known_ids import Hashes
+from omnigraph.spark.load.known.all_committed import AllCommitted
+from omnigraph.spark.load.known.known_ids import Hashes
 from omnigraph.spark.load.load_messages import LoadContext
 from omnigraph.spark.source.keys.key_hashes import tuple_hashes
 from omnigraph.storage.values import TableVersion

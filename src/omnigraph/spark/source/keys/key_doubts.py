@@ -11,7 +11,7 @@ import pyarrow as pa
 from omnigraph.ledger.snapshots import table_of
 from omnigraph.ledger.values import Snapshot
 from omnigraph.schema.catalog import GraphType
-from omnigraph.spark.load.all_committed import AllCommitted
+from omnigraph.spark.load.known.all_committed import AllCommitted
 from omnigraph.spark.load.load_messages import LoadContext
 from omnigraph.spark.load.load_tasks import TaskStore
 from omnigraph.spark.source.keys.committed_hashes import CommittedHashes

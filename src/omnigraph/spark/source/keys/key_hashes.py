@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.spark.load.known_ids import Hashes
+from omnigraph.spark.load.known.known_ids import Hashes
 from omnigraph.spark.load.load_messages import bucket_of, duckdb_connection
 from omnigraph.spark.source.keys.key_parts import PARTS, RANKS
 from omnigraph.spark.source.keys.key_rules import KeyRule

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.spark.load.known.short_texts import as_words, fitting, word_hashes, words_for
 from omnigraph.spark.load.load_messages import duckdb_connection
-from omnigraph.spark.load.short_texts import as_words, fitting, word_hashes, words_for
 from omnigraph.write.validate.key_changes import distinct, one_array
 
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.spark.load.short_texts import LONGEST, as_words, fitting, lengths_of, word_hashes, words_for
+from omnigraph.spark.load.known.short_texts import LONGEST, as_words, fitting, lengths_of, word_hashes, words_for
 
 TEXTS = st.text(st.sampled_from(["\0", "a", "b", "é", "😀"]), max_size=20) | st.text(st.characters(codec="utf-8"))
 

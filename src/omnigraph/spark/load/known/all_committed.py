@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.spark.load.committed_ids import BucketOfCommitted
-from omnigraph.spark.load.known_ids import KnownIds
+from omnigraph.spark.load.known.committed_ids import BucketOfCommitted
+from omnigraph.spark.load.known.known_ids import KnownIds
 from omnigraph.spark.load.load_messages import LoadContext
 from omnigraph.storage.values import TableVersion
 

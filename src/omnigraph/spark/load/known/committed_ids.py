@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.ledger.values import Snapshot
-from omnigraph.spark.load.known_ids import KnownIds
+from omnigraph.spark.load.known.known_ids import KnownIds
 from omnigraph.spark.load.load_messages import bucket_of
 from omnigraph.write.committed import CommittedRows
 from omnigraph.write.validate.key_changes import no_ids, one_array

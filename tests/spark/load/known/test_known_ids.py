@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.spark.load import all_committed, known_ids
-from omnigraph.spark.load.known_ids import KnownIds, are_distinct
+from omnigraph.spark.load.known import all_committed, known_ids
+from omnigraph.spark.load.known.known_ids import KnownIds, are_distinct
 from omnigraph.storage.values import TableVersion
 
 FEW = st.sampled_from(["\0", "a", "b", "\xff", "\u20ac", "\U0001f600"])

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.schema.catalog import Cardinality, EdgeType
-from omnigraph.spark.load.all_committed import MOST_NODES, AllCommitted
+from omnigraph.spark.load.known.all_committed import MOST_NODES, AllCommitted
 from omnigraph.spark.load.load_messages import LoadContext
 from omnigraph.write.validate.collector import ViolationCollector
 from omnigraph.write.validate.graph_rules import check_end, missing_nodes
