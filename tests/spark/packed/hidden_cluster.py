@@ -2,7 +2,7 @@
 
 Each daemon runs in a file system of its own, in which the driver's Python, its packages and the source tree are empty
 directories. What is left of them is Spark, under another path. The first Python on the path is that of the system.
-Needs the right to mount (root).
+Needs the right to mount: that of root, or of the root of a namespace where the system lets everybody have one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PATIENCE = 60.0
+_ALONE = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
 _SYSTEM = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -29,6 +30,14 @@ class HiddenCluster:
 
     master: str
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+
+def can_hide() -> bool:
+    """Whether the system lets us have file systems of our own."""
+    try:
+        return subprocess.run([*_ALONE, "true"], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
 
 
 def private_places() -> list[Path]:
@@ -79,7 +88,7 @@ def _start(place: Path, name: str, spark: Path, command: Sequence[str]) -> subpr
     environment = {**kept, "PATH": _SYSTEM, "SPARK_HOME": str(home), "SPARK_DAEMON_MEMORY": "256m"}
     with (place / f"{name}.log").open("wb") as log:
         return subprocess.Popen(
-            ["unshare", "--mount", "sh", "-c", script],
+            [*_ALONE, "sh", "-c", script],
             cwd=place,
             env=environment,
             stdout=log,

@@ -1,4 +1,4 @@
-"""What goes into the archive of this Python. That it runs where nothing else is: `python -m tests.spark.packed`."""
+"""What goes into the archive of this Python. That it runs where nothing else is: `tests/spark/packed`."""
 
 from __future__ import annotations
 
