@@ -22,7 +22,8 @@ from omnigraph.spark.load.frame_batches import (
     read_batches,
     settings_for_tasks,
 )
-from omnigraph.spark.load.load_input import BYTES_TOGETHER, stored_batches
+from omnigraph.spark.load.load_input import stored_batches
+from omnigraph.write.decode.column_batches import BYTES_PER_BATCH
 from tests.spark.failures.graph_files import left_over
 
 pytestmark = pytest.mark.spark
@@ -216,7 +217,7 @@ def test_what_fails_in_a_step_of_the_caller_is_told(spark: Any, tmp_path: Path) 
 def test_batches_are_put_together_up_to_so_many_rows_or_bytes() -> None:
     small = pa.RecordBatch.from_pydict({"n": list(range(10))})
     assert [batch.num_rows for batch in stored_batches([small] * 5, rows=20)] == [20, 20, 10]
-    large = pa.RecordBatch.from_pydict({"n": pa.nulls(BYTES_TOGETHER // 12, pa.int64())})
+    large = pa.RecordBatch.from_pydict({"n": pa.nulls(BYTES_PER_BATCH // 12, pa.int64())})
     assert [batch.num_rows for batch in stored_batches([large] * 3, rows=1 << 40)] == [
         2 * large.num_rows,
         large.num_rows,

@@ -24,9 +24,10 @@ from omnigraph.spark.load.load_splits import COLUMNAR, Split, SplitOutcome, grou
 from omnigraph.spark.load.message_flow import Flow, from_frame, from_items, from_numbers, from_payloads
 from omnigraph.spark.load.parquet_scans import ParquetScan, parquet_scan
 from omnigraph.spark.spread import placed, told_in_our_words
+from omnigraph.write.decode.column_batches import BYTES_PER_BATCH, ROWS_PER_BATCH
 from omnigraph.write.decode.files import InputFile, kept_file, named_files
 from omnigraph.write.decode.frames import decode_frames
-from omnigraph.write.decode.inputs import ROWS_PER_BATCH, InputOptions, column_mapping, find_graph_type, open_input
+from omnigraph.write.decode.inputs import InputOptions, column_mapping, find_graph_type, open_input
 from omnigraph.write.load.input_size import input_bytes
 from omnigraph.write.rows.rows import Rows
 from omnigraph.write.validate.collector import Place, ViolationCollector
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
 
 BUCKET_BYTES = 256 << 20
 """Input whose keys are checked together in one task."""
-
-BYTES_TOGETHER = 64 << 20
-"""Bytes of rows that are decoded at once; Spark closes a batch at as many."""
 
 MOST_BUCKETS = 2048
 _SPLIT_MARK = "\x00split "
@@ -286,7 +284,7 @@ def stored_batches(batches: Iterable[pa.RecordBatch], rows: int = ROWS_PER_BATCH
     for batch in batches:
         waiting.append(batch)
         count, size = count + batch.num_rows, size + batch.nbytes
-        if count >= rows or size >= BYTES_TOGETHER:
+        if count >= rows or size >= BYTES_PER_BATCH:
             yield as_stored(pa.concat_batches(waiting))
             waiting, count, size = [], 0, 0
     if waiting:

@@ -16,11 +16,11 @@ import pyarrow.parquet
 
 from omnigraph.errors import BadRequest, StorageError, StorageKind
 from omnigraph.schema.catalog import Catalog
+from omnigraph.write.decode.column_batches import open_parquet, parquet_batches
 from omnigraph.write.decode.files import InputFile
 from omnigraph.write.decode.frames import decode_frames
 from omnigraph.write.decode.inputs import (
     CSV_SUFFIXES,
-    ROWS_PER_BATCH,
     InputOptions,
     check_header,
     column_mapping,
@@ -236,12 +236,12 @@ def _batches(file: InputFile, stream: Any, split: Split) -> tuple[list[str], Ite
     if file.suffix in CSV_SUFFIXES:
         return csv_header(file), read_csv(file), True
     if file.suffix == ".parquet":
-        parquet = pyarrow.parquet.ParquetFile(stream)
+        parquet = open_parquet(stream)
         groups = list(split.row_groups) if split.row_groups is not None else None
         if split.columns is not None:
             return [name for _, name in split.columns], _chosen(parquet, groups, split.columns), False
         names = parquet.schema_arrow.names
-        return names, parquet.iter_batches(batch_size=ROWS_PER_BATCH, row_groups=groups), False
+        return names, parquet_batches(parquet, groups), False
     reader = pa.ipc.open_file(stream)
     return reader.schema.names, (reader.get_batch(number) for number in range(reader.num_record_batches)), False
 
@@ -251,5 +251,5 @@ def _chosen(
 ) -> Iterator[pa.RecordBatch]:
     """Some columns of some groups of rows, under other names."""
     wanted = list(dict.fromkeys(column for column, _ in columns))
-    for batch in parquet.iter_batches(batch_size=ROWS_PER_BATCH, row_groups=groups, columns=wanted):
+    for batch in parquet_batches(parquet, groups, wanted):
         yield pa.RecordBatch.from_arrays([batch.column(column) for column, _ in columns], [name for _, name in columns])

@@ -2,6 +2,7 @@
 
 __all__ = [
     "blob_sources",
+    "column_batches",
     "files",
     "frames",
     "inputs",

@@ -23,6 +23,7 @@ from omnigraph.schema.floats import parse_float
 from omnigraph.schema.ids.given_ids import IdForm
 from omnigraph.schema.literals import EPOCH_DATE
 from omnigraph.schema.types import EnumType, PropertyType, Scalar, ScalarType, VectorType
+from omnigraph.write.decode.column_batches import bounded
 from omnigraph.write.decode.json_text import bounded_integer
 from omnigraph.write.decode.number_columns import cast_or_none, is_list, is_number, narrowed, same_lists
 from omnigraph.write.decode.source_values import BadValue, WrongDimension, to_id, to_value
@@ -116,7 +117,7 @@ def decode_frames(
 ) -> Iterator[Rows]:
     """Batches of columns as rows of one type. `text_values`: every value is text (CSV), and empty text is nothing."""
     record = first_record
-    for batch in batches:
+    for batch in bounded(batches):
         table = pa.Table.from_batches([batch])
         yield decode_frame(mapping, table, source, record, violations, text_values=text_values)
         record += batch.num_rows

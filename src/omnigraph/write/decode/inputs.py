@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.ipc
-import pyarrow.parquet
 
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, StorageError, StorageKind
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.schema.ids.given_ids import own_forms
+from omnigraph.write.decode.column_batches import ROWS_PER_BATCH, open_parquet, parquet_batches
 from omnigraph.write.decode.files import InputFile, kept_file, named_files
 from omnigraph.write.decode.frames import ColumnMapping, decode_frames
 from omnigraph.write.decode.json_lines import LineDecoder
@@ -36,9 +36,6 @@ from omnigraph.write.rows.rows import Rows
 from omnigraph.write.validate.collector import ViolationCollector
 
 CSV_SUFFIXES = (".csv", ".tsv")
-ROWS_PER_BATCH = 65_536
-"""Python rows and columns are decoded this many at a time."""
-
 Decode = Callable[[Catalog, ViolationCollector], Iterator[Rows]]
 
 
@@ -167,8 +164,8 @@ def _open_table(file: InputFile) -> tuple[list[str], Iterable[pa.RecordBatch], b
     if file.suffix in CSV_SUFFIXES:
         return csv_header(file), read_csv(file), True
     if file.suffix == ".parquet":
-        parquet = pyarrow.parquet.ParquetFile(file.open_raw())
-        return parquet.schema_arrow.names, parquet.iter_batches(batch_size=ROWS_PER_BATCH), False
+        parquet = open_parquet(file.open_raw())
+        return parquet.schema_arrow.names, parquet_batches(parquet), False
     reader = pyarrow.ipc.open_file(pa.memory_map(file.path) if file.bucket is None else file.open_raw())
     batches = (reader.get_batch(index) for index in range(reader.num_record_batches))
     return reader.schema.names, batches, False
