@@ -2,8 +2,8 @@
 
 What Spark's own steps through Python do besides costs as much as handing the rows over. They close a batch when it has
 enough rows or enough bytes, and for the bytes ask every column for its size after every row; they put each row into
-another one; and Java has a query to plan. Here batches have few rows, and no row may be large: one that is ends the job
-with a sign, and whoever started it takes the other way.
+another one; and Java has a query to plan. Here batches have few rows, and no row may be large: one that is comes
+without its values, the task says so and ends, and whoever started the job takes the other way.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from pyspark import RDD
@@ -26,7 +27,7 @@ LARGEST_ROW = 16 << 10
 """Bytes that the texts and lists of a row may have together. A batch has at most 32 MB of them: half of what Spark
 closes a batch at."""
 
-_TOO_LARGE = "omnigraph: a row of this frame is too large to be counted only"
+_IS_LARGE = "is large"
 _BYTES_OF_A_NUMBER = 8
 _SET_BY_THE_CALLER = (
     "spark.sql.execution.arrow.maxBytesPerBatch",
@@ -43,27 +44,32 @@ def can_be_counted(frame: DataFrame) -> bool:
     )
 
 
+class LargeRow(Exception):
+    """A row that is too large to be counted only. No failure: its task ends, and the rows are to be weighed."""
+
+
 def counted_batches(frame: DataFrame) -> tuple[RDD[bytes], pa.Schema]:
     """The rows of a frame that can be counted: messages of Arrow, and the schema to read them by (`read_batches`)."""
     from pyspark import RDD
     from pyspark.serializers import NoOpSerializer
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    guarded = frame.select(*_guarded(frame))
+    guarded = _guarded(frame)
     java = guarded._jdf.toArrowBatchRdd(ROWS, "UTC", False, False).toJavaRDD()
     found: Any = RDD(java, frame.sparkSession.sparkContext, NoOpSerializer())
-    return found, to_arrow_schema(frame.schema, timezone="UTC")
+    return found, to_arrow_schema(guarded.schema, timezone="UTC")
 
 
 def read_batches(messages: Iterator[bytes], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """In a task: the batches of one partition."""
+    """In a task: the batches of one partition. Raises LargeRow instead of one that has such a row."""
     for message in messages:
-        yield pa.ipc.read_record_batch(pa.py_buffer(message), schema)
-
-
-def met_a_large_row(error: BaseException | None) -> bool:
-    """Whether a job ended because a row of the frame was too large to be counted only."""
-    return error is not None and (_TOO_LARGE in str(error) or met_a_large_row(error.__cause__))
+        batch = pa.ipc.read_record_batch(pa.py_buffer(message), schema)
+        if schema.names[-1] != _IS_LARGE:
+            yield batch
+            continue
+        if pc.any(batch.column(_IS_LARGE)).as_py():
+            raise LargeRow
+        yield batch.select(schema.names[:-1])
 
 
 @contextmanager
@@ -84,17 +90,22 @@ def settings_for_tasks(session: SparkSession) -> Iterator[None]:
         context.setLocalProperties(before)
 
 
-def _guarded(frame: DataFrame) -> list[Column]:
-    """The columns of the frame, the first of which has no value for a row that is too large: the job fails instead."""
+def _guarded(frame: DataFrame) -> DataFrame:
+    """The frame, and in a last column whether a row is too large; such a row has no texts and lists any more."""
     from pyspark.sql import functions
 
-    first, *others = (functions.col(name) for name in frame.columns)
     sizes = [_size(field.name, field.dataType) for field in frame.schema if not _is_fixed(field.dataType)]
-    if sizes:
-        too_large = reduce(lambda some, more: some + more, sizes) > LARGEST_ROW
-        checked = functions.when(too_large, functions.raise_error(functions.lit(_TOO_LARGE))).otherwise(first)
-        first = checked.alias(frame.columns[0])
-    return [first, *others]
+    if not sizes:
+        return frame
+    sized = frame.withColumn(_IS_LARGE, reduce(lambda some, more: some + more, sizes) > LARGEST_ROW)
+    small = ~functions.col(_IS_LARGE)
+    columns = [
+        functions.col(field.name)
+        if _is_fixed(field.dataType)
+        else functions.when(small, functions.col(field.name)).alias(field.name)
+        for field in frame.schema
+    ]
+    return sized.select(*columns, _IS_LARGE)
 
 
 def _size(name: str, type_: Any) -> Column:

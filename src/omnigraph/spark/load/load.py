@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from omnigraph.errors import SparkJobFailed
 from omnigraph.ledger.commit.attempts import WriteSession
 from omnigraph.ledger.commit.intents import TableWrite, WriteIntent
 from omnigraph.ledger.values import MAIN, Snapshot, StreamBatch, WriterKind
@@ -155,7 +154,8 @@ class _Load:
         return [self._snapshot.tables[key] for key in sorted(self._snapshot.tables)]
 
     def _run_until_whole(self, lines: Mapping[str, TableVersion]) -> list[TaskReport]:
-        """Run the job; again, with a coarser cut, when the cut of the input or of the rows turns out to be wrong."""
+        """Run the job; again, with a coarser cut, when the cut of the input or of the rows turns out to be wrong, and
+        with rows that are weighed when one turns out to be large."""
         whole: frozenset[str] = frozenset()
         buckets = self._given.buckets
         while True:
@@ -170,17 +170,14 @@ class _Load:
                 vectors_for_tasks(self._session, self._store, self._catalog),
                 self._shelf,
             )
-            try:
-                reports = self._run(context, whole)
-            except SparkJobFailed as failure:
-                if not self._given.has_another_way(failure):
-                    raise
-                self._begin_again(lines)
-                continue
+            reports = self._run(context, whole)
             cut = self._given.cut_files(outcome for report in reports for outcome in report.outcomes)
             split_ids = any(report.id_in_two_buckets for report in reports)
-            if not cut - whole and not split_ids:
+            large_rows = any(report.met_a_large_row for report in reports)
+            if not cut - whole and not split_ids and not large_rows:
                 return reports
+            if large_rows:
+                self._given.weigh_rows()
             self._forget(lines, reports)
             self._job.count_anew()
             whole |= cut
@@ -194,12 +191,6 @@ class _Load:
                 flow = per_bucket(flow, context.buckets, partial(_bucket_messages, context, "merge"))
             flow = per_bucket(flow, context.buckets, partial(_bucket_messages, context, "check"))
             return [pickle.loads(payload) for payload in payloads_of(flow)]
-
-    def _begin_again(self, lines: Mapping[str, TableVersion]) -> None:
-        """Remove what a run has written that failed and is not the last one."""
-        end_job(self._job, were_running=True)
-        self._sweep(lines, [])
-        self._job.count_anew()
 
     def _replace_by_nothing(self, reports: list[TaskReport], violations: ViolationCollector) -> None:
         """An overwrite of a named type that no row came for: no task has seen it, so it is checked here."""

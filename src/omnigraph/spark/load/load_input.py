@@ -13,13 +13,13 @@ import pyarrow as pa
 from omnigraph.errors import BadRequest, Violation
 from omnigraph.schema.catalog import Catalog, GraphType
 from omnigraph.spark.load.frame_batches import (
+    LargeRow,
     can_be_counted,
     counted_batches,
-    met_a_large_row,
     read_batches,
     settings_for_tasks,
 )
-from omnigraph.spark.load.load_messages import LoadContext, Message
+from omnigraph.spark.load.load_messages import LoadContext, Message, report
 from omnigraph.spark.load.load_splits import COLUMNAR, Split, SplitOutcome, groups_of, plan_splits, weight_of
 from omnigraph.spark.load.message_flow import Flow, from_frame, from_items, from_numbers, from_payloads
 from omnigraph.spark.load.parquet_scans import ParquetScan, parquet_scan
@@ -89,9 +89,8 @@ class LoadInput:
         """What Spark has to be told while the job runs."""
         return nullcontext()
 
-    def has_another_way(self, failure: BaseException) -> bool:
-        """Whether to run the job again after this failure: the input will be handed over in another way."""
-        return False
+    def weigh_rows(self) -> None:
+        """Hand rows over one by one: some are large."""
 
     def cut_files(self, outcomes: Iterable[SplitOutcome]) -> frozenset[str]:
         """Files that were cut inside a record and must be read as a whole."""
@@ -218,7 +217,10 @@ class FrameInput(LoadInput):
             given = (batch.rename_columns(names) for batch in stored_batches(batches))
             pieces = decode_frames(mapping, given, f"<frame, partition {number}>", done.violations)
             with placed(f"partition {number} of the frame"):
-                yield from stage_messages(context, pieces, done, number, records.add)
+                try:
+                    yield from stage_messages(context, pieces, done, number, records.add)
+                except LargeRow:
+                    yield report(TaskReport(met_a_large_row=True))
 
         if not self._is_counted(context):
             return from_frame(self._frame, send)
@@ -233,11 +235,9 @@ class FrameInput(LoadInput):
         """The settings of the session, where Spark leaves them out."""
         return settings_for_tasks(session) if self._is_counted(context) else nullcontext()
 
-    def has_another_way(self, failure: BaseException) -> bool:
-        """Rows are weighed once one was too large to be counted only."""
-        was_counted = self._counted
-        self._counted = was_counted and not met_a_large_row(failure)
-        return was_counted and not self._counted
+    def weigh_rows(self) -> None:
+        """Hand rows over the other way from now on: one was too large to be counted only."""
+        self._counted = False
 
     def _is_counted(self, context: LoadContext) -> bool:
         """Whether rows go in batches that are counted and not weighed: the messages about them have to be few, too."""

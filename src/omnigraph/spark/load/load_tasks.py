@@ -70,6 +70,9 @@ class TaskReport:
     refused: bool = False
     """Whether it is known already that the load breaks a rule, so that nothing has to be written."""
 
+    met_a_large_row: bool = False
+    """Whether the task ended before its time, at a row that was not handed over."""
+
     @property
     def is_to_be_written(self) -> bool:
         """Whether rows are worth writing: nothing is wrong so far."""
