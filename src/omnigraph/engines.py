@@ -24,10 +24,13 @@ def engine_for_tables(wanted: str, snapshot: Snapshot, table_keys: Iterable[str]
 
 def engine_for_load(wanted: str, data: Any) -> str:
     """The engine for a load of this input. A Spark frame can only be loaded by Spark."""
+    from omnigraph.spark.session.connect import frame_refused, speaks_connect
     from omnigraph.spark.session.engine import choose_engine
     from omnigraph.write.load.input_size import input_bytes, is_spark_frame
 
     if is_spark_frame(data):
+        if speaks_connect(data):
+            raise frame_refused(data)
         if wanted == "local":
             raise BadRequest("a Spark frame is loaded by the Spark engine; leave the engine out, or use spark")
         return "spark"
