@@ -84,7 +84,7 @@ def load_stream(uri: str, lines: str, checkpoint: str, branch: str, **options: A
             **options,
         )
         ended = stream.wait(100)
-        batches = [(one["batchId"], one["numInputRows"]) for one in stream.progress]
+        batches = [(one.batchId, one.numInputRows) for one in stream.progress]
         return {"id": stream.id, "ended": ended, "active": stream.is_active, "batches": batches, "ui": stream.ui}
 
 
@@ -125,6 +125,10 @@ def told(call: Callable[[], Any]) -> str:
         return f"no error: {call()!r}"
     except Exception as error:
         return f"{type(error).__module__}.{type(error).__qualname__}: {error}"
+
+
+def short_errors() -> None:
+    session().conf.set("spark.sql.connect.serverStacktrace.enabled", "false")
 
 
 def failed_write(uri: str, given: Rows, schema: str, mode: str, options: Mapping[str, str]) -> str:
