@@ -1,5 +1,5 @@
-"""What a user does with a session of Spark Connect, step by step: functions that run in the process of the client, where
-that session is the active one, and give back plain values."""
+"""What a user does with a session of Spark Connect, step by step: functions that run in the process of the client,
+where that session is the active one, and give back plain values."""
 
 from __future__ import annotations
 
@@ -177,12 +177,12 @@ def jobs(uri: str, place: Path) -> dict[str, str]:
 def frames(uri: str, lines: str, engines: Sequence[Any]) -> dict[str, str]:
     """A frame of Connect handed to a load."""
     with og.open(uri) as graph:
-        found = {
-            engine: told(lambda: graph.load(read(uri, type="Person"), type="Person", mode="merge", engine=engine))
-            for engine in engines
-        }
-        streaming = session().readStream.text(lines)
-        return {**found, "streaming": told(lambda: graph.load(streaming, type="Person", mode="append"))}
+
+        def load(frame: Any, engine: Any = "auto") -> str:
+            return told(lambda: graph.load(frame, type="Person", mode="merge", engine=engine))
+
+        found = {engine: load(read(uri, type="Person"), engine) for engine in engines}
+        return {**found, "streaming": load(session().readStream.text(lines))}
 
 
 def by_arrow(uri: str) -> int:

@@ -1,4 +1,4 @@
-"""Spark Connect: how its sessions and frames are told from classic ones, and what is said to whoever needs more of them.
+"""Spark Connect: how its sessions and frames are told from classic ones, and what is said to who asks more of them.
 
 A session of Connect is a client of a server that has the `SparkContext`. What goes by Spark's data sources works over
 it: reading, writing, streams. Jobs of ours need the context itself and are refused before they have done anything.
