@@ -113,10 +113,16 @@ def frames_of_ours(uri: str) -> dict[str, Any]:
 
 
 def measures(uri: str) -> dict[str, Rows]:
-    from omnigraph.spark.jobs.analytics import connected_components, degrees
+    from omnigraph.spark.jobs.analytics import connected_components, degrees, pagerank, shortest_path_lengths
 
     edges = read(uri, type="Knows", columns="src,dst")
-    return {"degrees": plain(degrees(edges)), "components": plain(connected_components(edges))}
+    start = read(uri, type="Person", columns="id").where("id = 'p1'")
+    return {
+        "degrees": plain(degrees(edges)),
+        "components": plain(connected_components(edges)),
+        "ranks": plain(pagerank(edges, max_rounds=1).selectExpr("id", "round(rank, 4)")),
+        "lengths": plain(shortest_path_lengths(edges, start, max_hops=2)),
+    }
 
 
 def told(call: Callable[[], Any]) -> str:

@@ -174,6 +174,9 @@ def test_measures_over_frames(client: Client, graph: og.Graph) -> None:
     assert client(steps.measures, graph.uri) == {
         "degrees": [("p0", 0, 1, 1), ("p1", 1, 1, 2), ("p2", 1, 1, 2), ("p3", 1, 0, 1)],
         "components": [(f"p{n}", "p0") for n in range(4)],
+        # 0.15 for all, and 0.85 of what flows: a quarter from each node to the next one, the last node's to everybody.
+        "ranks": [("p0", 0.0906), ("p1", 0.3031), ("p2", 0.3031), ("p3", 0.3031)],
+        "lengths": [("p1", "p1", 0), ("p1", "p2", 1), ("p1", "p3", 2)],
     }
 
 

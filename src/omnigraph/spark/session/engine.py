@@ -32,10 +32,8 @@ def choose_engine(requested: str | None = None, *, input_bytes: int = 0, table_r
                 raise refusal
             return "spark"
         case "auto":
-            if refusal_of_jobs() is not None:
-                return "local"
             factor = settings().spark_active_factor if active_session() is not None else 1.0
             large = input_bytes >= settings().spark_load_bytes * factor or table_rows >= settings().spark_rows * factor
-            return "spark" if large else "local"
+            return "spark" if large and refusal_of_jobs() is None else "local"
         case _:
             raise BadRequest(f"`{wanted}` is not an engine: use auto, local or spark.")
