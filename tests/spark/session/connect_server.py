@@ -11,7 +11,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,13 +37,16 @@ def connect_server(place: Path) -> Iterator[str]:
     import pyspark
 
     home = os.path.dirname(pyspark.__file__)
-    settings = {**SETTINGS, "spark.local.dir": str(place), "spark.sql.warehouse.dir": str(place / "warehouse")}
+    settings = {
+        **SETTINGS,
+        "spark.local.dir": str(place),
+        "spark.sql.warehouse.dir": str(place / "warehouse"),
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={place}",
+    }
     command = [f"{home}/bin/spark-submit", "--master", "local[2]"]
     command += [part for setting in settings.items() for part in ("--conf", "=".join(setting))]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
-    # A client that makes a classic session would be a client of itself: the server is told nothing of Connect.
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
-    environment = {**plain, "SPARK_HOME": home, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = {**os.environ, "SPARK_HOME": home, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     log = place / "server.log"
     with log.open("wb") as printed:
         server = subprocess.Popen(
@@ -74,9 +76,13 @@ def _address(server: subprocess.Popen[bytes], log: Path) -> str:
 @contextmanager
 def connect_client(server: str) -> Iterator[Callable[..., Any]]:
     """Calls functions of modules in a process whose active session is one of the server."""
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=spawn, initializer=_connect, initargs=(server,)) as pool:
-        yield lambda step, *given: pool.submit(step, *given).result(timeout=PATIENCE)
+    with multiprocessing.get_context("spawn").Pool(1) as process:
+
+        def call(step: Callable[..., Any], *given: Any) -> Any:
+            return process.apply_async(step, given).get(timeout=PATIENCE)
+
+        call(_connect, server)
+        yield call
 
 
 def _connect(server: str) -> None:

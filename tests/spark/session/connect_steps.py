@@ -141,12 +141,8 @@ def failed_write(uri: str, given: Rows, schema: str, mode: str, options: Mapping
     return told(lambda: write(uri, given, schema, mode, options))
 
 
-def failed_stream(uri: str, lines: str, checkpoint: str, branch: str) -> list[str]:
-    return [
-        told(lambda: stream_in(uri, lines, f"{checkpoint}-format", branch)),
-        told(lambda: load_stream(uri, lines, f"{checkpoint}-graph", branch)),
-        told(lambda: load_stream(uri, lines, f"{checkpoint}-column", branch, value_column="record")),
-    ]
+def failed_stream(uri: str, lines: str, checkpoint: str, branch: str, column: str) -> str:
+    return told(lambda: load_stream(uri, lines, checkpoint, branch, value_column=column))
 
 
 def jobs(uri: str, place: Path) -> dict[str, str]:
