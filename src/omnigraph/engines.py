@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import BadRequest
@@ -24,10 +24,13 @@ def engine_for_tables(wanted: str, snapshot: Snapshot, table_keys: Iterable[str]
 
 def engine_for_load(wanted: str, data: Any) -> str:
     """The engine for a load of this input. A Spark frame can only be loaded by Spark."""
+    from omnigraph.spark.session.connect import frame_refused, speaks_connect
     from omnigraph.spark.session.engine import choose_engine
     from omnigraph.write.load.input_size import input_bytes, is_spark_frame
 
     if is_spark_frame(data):
+        if speaks_connect(data):
+            raise frame_refused(data)
         if wanted == "local":
             raise BadRequest("a Spark frame is loaded by the Spark engine; leave the engine out, or use spark")
         return "spark"
@@ -58,16 +61,21 @@ def row_placement(
     return IN_PROCESS
 
 
-def copy_carriers(wanted: str, size: int) -> Carriers:
-    """Who copies files of this many bytes. By itself a copy starts no session: it waits for the stores, which threads
-    of one process can do as well as those of a JVM; only a session that is there may have more machines to ask."""
+def copy_carriers(wanted: str) -> Callable[[int], Carriers]:
+    """Who copies files of a number of bytes. By itself a copy starts no session: it waits for the stores, which threads
+    of one process can do as well as those of a JVM; only a session that is there may have more machines to ask. An
+    engine that cannot be had is refused now: once the size is known, the copy has begun."""
     from omnigraph.maintain.copying.carriers import LOCAL
     from omnigraph.spark.session.engine import choose_engine
     from omnigraph.spark.session.session import active_session
 
     asked = choose_engine(wanted)
-    if asked == "spark" or (active_session() is not None and choose_engine(wanted, input_bytes=size) == "spark"):
-        from omnigraph.spark.jobs.copy import spark_carriers
 
-        return spark_carriers()
-    return LOCAL
+    def chosen(size: int) -> Carriers:
+        if asked == "spark" or (active_session() is not None and choose_engine(wanted, input_bytes=size) == "spark"):
+            from omnigraph.spark.jobs.copy import spark_carriers
+
+            return spark_carriers()
+        return LOCAL
+
+    return chosen

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from functools import partial
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -105,7 +104,7 @@ def copy(
     rules = _installed(policy)
     if rules is not None:
         rules.require(actor, Action.ADMIN)
-    carriers = partial(copy_carriers, engine)
+    carriers = copy_carriers(engine)
     return make_copy(_address(source), _address(target), branches=branches, at=at, progress=progress, carriers=carriers)
 
 

@@ -51,6 +51,12 @@ def test_all_of_it_is_there_and_can_be_written_to(source: str, tmp_path: Path) -
         assert "new" not in [row["p.k"] for row in graph.query(ALL).rows()]
 
 
+def test_an_engine_that_there_is_not_leaves_nothing(source: str, tmp_path: Path) -> None:
+    with pytest.raises(BadRequest, match="`sparc` is not an engine"):
+        og.copy(source, tmp_path / "copy", engine="sparc")  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_only_some_branches(source: str, tmp_path: Path) -> None:
     og.copy(source, tmp_path / "copy", branches=["one"])
     with og.open(tmp_path / "copy") as graph, og.open(source, read_only=True) as whole:

@@ -241,12 +241,12 @@ class Reads(Held):
         actor: str | None = None,
     ) -> Any:
         """The rows of one type at one snapshot as a Spark DataFrame. Blobs come only when named in `columns`."""
-        from omnigraph.spark.session.session import spark_session
+        from omnigraph.spark.session.session import frame_session
         from omnigraph.spark.source.datasource import to_spark
 
         if self._policy is not None:
             self._state("to_spark", at, branch, actor)
-        return to_spark(spark_session(), self._store, type, columns=columns, at=at, branch=self._place(branch))
+        return to_spark(frame_session(), self._store, type, columns=columns, at=at, branch=self._place(branch))
 
     def _compile(self, source: str, name: str | None, schema_digest: str) -> CompiledQuery:
         from omnigraph.query.lower.compile import compile_query

@@ -62,6 +62,32 @@ def test_spark_connect_is_refused_with_a_clear_message() -> None:
     assert ran.returncode == 7, ran.stderr
 
 
+@pytest.mark.parametrize("name", ["SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"])
+def test_where_the_environment_is_for_spark_connect_jobs_are_refused_and_auto_stays_in_process(name: str) -> None:
+    """Spark starts no JVM for a process with the one, and PySpark makes no classic session in one with the other."""
+    ran = run_python(
+        """
+        import sys
+        from omnigraph.errors import SparkUnavailable
+        from omnigraph.spark.session.engine import choose_engine
+        from omnigraph.spark.session.session import frame_session, spark_session
+        assert choose_engine("auto", input_bytes=1 << 60) == choose_engine("local") == "local"
+        for call in (spark_session, frame_session, lambda: spark_session("local[1]"), lambda: choose_engine("spark")):
+            try:
+                print("made", call())
+            except SparkUnavailable as error:
+                print(error.message)
+        assert "pyspark" not in sys.modules
+        """,
+        **{name: "sc://127.0.0.1:1"},
+    )
+    assert ran.returncode == 0, ran.stderr
+    told = ran.stdout.splitlines()
+    assert len(told) == 4
+    for line in told:
+        assert name in line.split(" speaks Spark Connect, which has no SparkContext")[0], line
+
+
 def test_without_java_nothing_is_started(tmp_path: Any) -> None:
     ran = run_python(
         """

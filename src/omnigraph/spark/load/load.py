@@ -25,6 +25,7 @@ from omnigraph.spark.load.load_messages import Kind, LoadContext, Message, plain
 from omnigraph.spark.load.load_tasks import TaskReport
 from omnigraph.spark.load.lost_files import CLOCK_SKEW, sweep_lost_files
 from omnigraph.spark.load.message_flow import payloads_of, per_bucket
+from omnigraph.spark.session.connect import refuse_connect
 from omnigraph.spark.session.job_end import end_job
 from omnigraph.spark.session.job_metrics import metrics_of
 from omnigraph.spark.session.progress import Job, run_job
@@ -73,6 +74,7 @@ def load(
     `data` is all that the in-process load takes, and also a Spark DataFrame and files on an object store. Everything
     else means the same as there.
     """
+    refuse_connect(session)
     chosen = load_mode(mode)
     store.refuse_if_read_only("load")
     options = InputOptions(type, src, dst, columns)

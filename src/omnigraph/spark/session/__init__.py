@@ -1,7 +1,8 @@
-"""The session and what surrounds a job: Java, workers, progress, Ctrl-C, the choice of the engine."""
+"""The session and what surrounds a job: Java, workers, progress, Ctrl-C, Spark Connect, the choice of the engine."""
 
 __all__ = [
     "active",
+    "connect",
     "engine",
     "job_end",
     "job_metrics",

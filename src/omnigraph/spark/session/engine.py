@@ -1,7 +1,8 @@
 """Which engine a piece of bulk work runs on: this process, or Spark.
 
 A JVM takes seconds to start, so small work stays in process. The thresholds are settings (`spark_load_bytes`,
-`spark_rows`), with the measurement they came from; a session that is active already lowers both.
+`spark_rows`), with the measurement they came from; a session that is active already lowers both. Where there is only
+Spark Connect no job can run: `auto` stays in process, and who asks for Spark is refused before anything is done.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Literal
 
 from omnigraph.config import settings
 from omnigraph.errors import BadRequest
-from omnigraph.spark.session.session import active_session
+from omnigraph.spark.session.session import active_session, refusal_of_jobs
 
 Engine = Literal["local", "spark"]
 
@@ -26,10 +27,13 @@ def choose_engine(requested: str | None = None, *, input_bytes: int = 0, table_r
         case "local":
             return "local"
         case "spark":
+            refusal = refusal_of_jobs()
+            if refusal is not None:
+                raise refusal
             return "spark"
         case "auto":
             factor = settings().spark_active_factor if active_session() is not None else 1.0
             large = input_bytes >= settings().spark_load_bytes * factor or table_rows >= settings().spark_rows * factor
-            return "spark" if large else "local"
+            return "spark" if large and refusal_of_jobs() is None else "local"
         case _:
             raise BadRequest(f"`{wanted}` is not an engine: use auto, local or spark.")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ulid import ULID
 
 from omnigraph.read.state.control import StopSign
+from omnigraph.spark.session.connect import refuse_connect
 from omnigraph.spark.session.interrupts import plain_interrupts
 from omnigraph.write.progress import Progress, ProgressCallback
 from omnigraph.write.progress_bar import terminal_bar
@@ -106,6 +107,7 @@ def run_job(
     `progress`: a callback; True for a bar on a terminal and log lines elsewhere; None or False for silence. What a
     callback raises ends the work like any failure of it, unless the work is done: that is logged.
     """
+    refuse_connect(session)
     context = session.sparkContext
     before = _properties(context)
     job = Job(session, description, place, source)

@@ -5,7 +5,6 @@ PySpark is imported here inside functions only: a process that runs no Spark job
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import socket
 import sys
@@ -18,6 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import BadRequest, SparkUnavailable
+from omnigraph.spark.session.connect import (
+    MODE_VARIABLE,
+    connect_refused,
+    connect_session,
+    speaks_connect,
+    told_by_environment,
+)
 from omnigraph.spark.session.java import collector_options, require_java
 from omnigraph.spark.session.machine import machine_memory, usable_cores
 from omnigraph.spark.session.not_started import why_not_started
@@ -30,13 +36,6 @@ if TYPE_CHECKING:
 MASTER_VARIABLE = "OMNIGRAPH_SPARK_MASTER"
 CONF_VARIABLE = "OMNIGRAPH_SPARK_CONF"
 _GIGABYTE = 1 << 30
-_OF_CONNECT = {
-    "grpc": "grpcio",
-    "grpc_status": "grpcio-status",
-    "google.rpc": "googleapis-common-protos",
-    "zstandard": "zstandard",
-}
-"""What Spark Connect needs beside PySpark, by the name of its module."""
 
 _building = threading.Lock()
 
@@ -48,9 +47,9 @@ def active_session() -> SparkSession | None:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    if SparkContext._active_spark_context is None:
-        connect = sys.modules.get("pyspark.sql.connect.session")
-        return connect.SparkSession.getActiveSession() if connect else None
+    # The server that PySpark starts for a remote `local[*]` has its context in this process, and it is not for jobs.
+    if SparkContext._active_spark_context is None or MODE_VARIABLE in os.environ:
+        return connect_session()
     # The active session of the JVM is bound to a thread; the builder finds the process-wide one from any thread.
     return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
 
@@ -65,15 +64,32 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
     wanted = _checked(conf or {})
     with _building:
         active = active_session()
+        refusal = refusal_of_jobs()
+        if refusal is not None:
+            raise refusal
         if active is not None:
-            _refuse_connect(active)
             _refuse_other_settings(active, master, wanted)
             return _with_worker_python(active)
         chosen = master or os.environ.get(MASTER_VARIABLE) or "local[*]"
         if chosen.startswith("sc://"):
-            raise _connect_refused(chosen)
+            raise connect_refused(chosen)
         require_java()
         return _with_worker_python(_build(chosen, {**_from_environment(), **wanted}))
+
+
+def frame_session() -> SparkSession:
+    """The session that frames for the caller are made on: one of Spark Connect, too, if that is what is active."""
+    active = active_session()
+    return active if active is not None and speaks_connect(active) else spark_session()
+
+
+def refusal_of_jobs() -> SparkUnavailable | None:
+    """Why no job can run in this process, where it speaks Spark Connect and nothing else. Asking imports nothing."""
+    active = active_session()
+    if active is not None:
+        return connect_refused("the active session") if speaks_connect(active) else None
+    told = told_by_environment()
+    return connect_refused(told) if told else None
 
 
 def _with_worker_python(session: SparkSession) -> SparkSession:
@@ -203,29 +219,6 @@ def _refuse_other_settings(active: Any, master: str | None, conf: Mapping[str, s
             f"A Spark session on {running.master} is active in this process and is used as it is, so "
             f"{', '.join(different)} cannot be applied. Leave them out, or stop the session first (`spark.stop()`)."
         )
-
-
-def _refuse_connect(session: Any) -> None:
-    if type(session).__module__.startswith("pyspark.sql.connect"):
-        raise _connect_refused("the active session")
-
-
-def _connect_refused(what: str) -> SparkUnavailable:
-    missing = [package for module, package in _OF_CONNECT.items() if not _is_there(module)]
-    lacking = f" (This Python could not speak it anyway: it lacks {', '.join(missing)}.)" if missing else ""
-    return SparkUnavailable(
-        f"{what} speaks Spark Connect, which has no SparkContext: jobs need its job groups to cancel, its accumulators "
-        f"to count and its status tracker to report progress. Use a classic session (`local[*]`, `spark://…`, `yarn`, "
-        f"`k8s://…`) for jobs. Reading with the data source works over Connect: "
-        f"omnigraph.spark.source.datasource.register(session).{lacking}"
-    )
-
-
-def _is_there(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def _log_settings() -> Path:

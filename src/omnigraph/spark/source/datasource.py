@@ -20,6 +20,7 @@ from omnigraph.choices import Target
 from omnigraph.diagnostics import did_you_mean
 from omnigraph.errors import BadRequest, NotFound
 from omnigraph.spark.session.active import make_active
+from omnigraph.spark.session.connect import speaks_connect
 from omnigraph.spark.session.machine import usable_cores
 from omnigraph.spark.session.worker_daemon import settle_worker
 from omnigraph.spark.session.worker_python import require_python_for_planning, settle_worker_python
@@ -49,12 +50,12 @@ def register(session: SparkSession, *, push_down: bool = True) -> None:
         make_active(session)
     session.dataSource.register(OmniGraphDataSource)
     if push_down:
-        session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+        _allow_push_down(session)
 
 
 def context_of(session: SparkSession) -> Any:
     """The context of a session; None over Spark Connect, which has none."""
-    return None if "connect" in type(session).__module__ else session.sparkContext
+    return None if speaks_connect(session) else session.sparkContext
 
 
 def to_spark(
@@ -107,20 +108,20 @@ def _planned_frame(
     *,
     push_down: bool = False,
 ) -> DataFrame:
-    register(session, push_down=push_down)
-    return (
-        session.read.format(FORMAT)
-        .schema(spark_schema(schema, wanted))
-        .option("plan", plan.to_text())
-        .option("rowsPerPartition", _rows_for(session, plan.rows))
-        .option("pushDown", push_down)
-        .load(uri)
-    )
-
-
-def _rows_for(session: SparkSession, rows: int) -> int:
     context = context_of(session)
-    return rows_for_each_task(int(context.defaultParallelism) if context is not None else 1, rows)
+    reader = session.read.format(FORMAT).schema(spark_schema(schema, wanted)).option("plan", plan.to_text())
+    if context is not None:
+        register(session, push_down=push_down)
+        rows = rows_for_each_task(int(context.defaultParallelism), plan.rows)
+        return reader.option("rowsPerPartition", rows).option("pushDown", push_down).load(uri)
+    # A server of Connect finds the format by itself, whatever Python this is, and counts its cores when it plans.
+    if push_down:
+        _allow_push_down(session)
+    return reader.option("pushDown", push_down).load(uri)
+
+
+def _allow_push_down(session: SparkSession) -> None:
+    session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
 
 
 def table_at(store: GraphStore, type_name: str, at: Target, branch: str) -> TableVersion:

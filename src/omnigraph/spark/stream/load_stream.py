@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph import errors
 from omnigraph.errors import BadRequest, OmniGraphError, SparkJobFailed, ValidationFailed
+from omnigraph.spark.session.connect import speaks_connect
 from omnigraph.spark.session.session import spark_session
 from omnigraph.spark.source.datasource import FORMAT, register
 from omnigraph.spark.spread import reason_of
@@ -105,9 +106,12 @@ def load_stream(
         catalog = store.catalog(snapshot.schema_digest)
         taken = InputOptions(type, src, dst, columns)
         column_mapping(catalog, find_graph_type(catalog, taken), taken).resolve(frame.columns)
-    ui = spark_session().sparkContext.uiWebUrl
-    # Sessions of one context know different formats.
-    register(frame.sparkSession, push_down=False)
+    ui = None
+    # A server of Connect finds the format by itself, and does not tell where its pages are.
+    if not speaks_connect(frame):
+        ui = spark_session().sparkContext.uiWebUrl
+        # Sessions of one context know different formats.
+        register(frame.sparkSession, push_down=False)
     writer = frame.writeStream.format(FORMAT).options(**options.to_options()).option("checkpointLocation", checkpoint)
     writer = writer.queryName(name) if name else writer
     return LoadStream(_started(writer, when, store.uri), f"{ui}/StreamingQuery/" if ui else None)
