@@ -126,12 +126,17 @@ def _run(session: Any, store: GraphStore, place: Path, part: str, way: str) -> N
         return
     frame = session.read.parquet(source)
     if way.endswith(("compute", "computes")):
-        column = {"people": "name", "knows": "src"}[part]
-        frame = frame.selectExpr("*", f"lower({column}) AS computed").drop(column).withColumnRenamed("computed", column)
+        frame = with_computed_column(frame, part)
     if way.startswith("copy"):
         frame.write.mode("overwrite").parquet(str(place / f"copy-{part}"))
     else:
         load(session, store, source if way == "Parquet on Spark" else frame, mode="append", type=TYPES[part])
+
+
+def with_computed_column(frame: Any, part: str) -> Any:
+    """The same rows, with a column that Java has to compute."""
+    column = {"people": "name", "knows": "src"}[part]
+    return frame.selectExpr("*", f"lower({column}) AS computed").drop(column).withColumnRenamed("computed", column)
 
 
 def cpu_of_tree() -> float:

@@ -129,6 +129,14 @@ def _load_frames(session: Any, store: GraphStore, source: Path) -> None:
         load(session, store, session.read.parquet(str(source / f"{name}.parquet")), mode="append", type=type_)
 
 
+def _load_computed(session: Any, store: GraphStore, source: Path) -> None:
+    from omnigraph.spark.load.load import load
+
+    for name, type_ in PEOPLE_AND_EDGES.items():
+        frame = session.read.parquet(str(source / f"{name}.parquet"))
+        load(session, store, bench_columnar.with_computed_column(frame, name), mode="append", type=type_)
+
+
 def _load_lines(session: Any, store: GraphStore, source: Path) -> None:
     from omnigraph.spark.load.load import load
 
@@ -150,6 +158,12 @@ def _copy(*names: str) -> Callable[[Any, Path, Path], None]:
             session.read.parquet(str(source / f"{name}.parquet")).write.parquet(str(target / name))
 
     return run_it
+
+
+def _copy_computed(session: Any, source: Path, target: Path) -> None:
+    for name in PEOPLE_AND_EDGES:
+        frame = session.read.parquet(str(source / f"{name}.parquet"))
+        bench_columnar.with_computed_column(frame, name).write.parquet(str(target / name))
 
 
 def _upsert_by_hand(session: Any, source: Path, target: Path) -> None:
@@ -238,6 +252,13 @@ SHAPES = {
         lambda place, scale: bench_columnar.write_parquet(place, int(5_000_000 * scale)),
         _load_frames,
         _copy(*PEOPLE_AND_EDGES),
+    ),
+    "computed": Shape(
+        "5 M nodes and 20 M edges from DataFrames that compute a column",
+        bench_load.SCHEMA,
+        lambda place, scale: bench_columnar.write_parquet(place, int(5_000_000 * scale)),
+        _load_computed,
+        _copy_computed,
     ),
     "lines": Shape(
         "5 M nodes and 20 M edges from JSON lines",
