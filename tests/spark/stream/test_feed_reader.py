@@ -164,6 +164,34 @@ def test_a_copy_stays_equal_through_the_life_of_a_graph(graph: og.Graph) -> None
     assert follower.is_equal()
 
 
+def test_what_an_undo_brings_back_comes_to_whoever_asked_for_its_type(graph: og.Graph) -> None:
+    follower = {name: Follower(graph, **{name: of}) for name, of in [("kinds", "edge"), ("types", "Knows")]}
+    for one in follower.values():
+        one.drain()
+    dropped = graph.apply_schema(SCHEMA.replace("old: String?", "").replace("note: String?", "")).commit
+    graph.revert(dropped.graph_commit_id)
+    for one in follower.values():
+        one.drain()
+        assert [(name, row["note"]) for (name, _), row in one.copy.items()] == [("Knows", "x")]
+        assert one.ops[-1] == "update"
+    inserts = Follower(graph, ops="insert")
+    inserts.drain()
+    assert set(inserts.ops) == {"insert"}
+
+
+def test_numbers_of_32_bits_are_told_as_they_are_exported_and_stay_so_when_they_get_wider(tmp_path: Path) -> None:
+    narrow = "node Part { name: String @key  size: F32?  sizes: [F32]?  vec: Vector(2)? }"
+    with og.init(tmp_path / "parts.omni", schema=narrow) as parts:
+        data = {"name": "nut", "size": 0.1, "sizes": [0.2], "vec": [0.3, 1e-7]}
+        parts.load([{"type": "Part", "data": data}, {"type": "Part", "data": {"name": "none"}}], mode="append")
+        follower = Follower(parts)
+        follower.drain()
+        assert follower.is_equal()
+        parts.apply_schema(narrow.replace("size: F32?", "size: F64?"))
+        follower.drain()
+        assert follower.is_equal()
+
+
 def test_a_gap_is_told_or_bridged_by_a_baseline(graph: og.Graph) -> None:
     follower, late = Follower(graph), Follower(graph, startingFrom="baseline")
     follower.drain()

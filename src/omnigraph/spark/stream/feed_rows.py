@@ -16,8 +16,9 @@ from omnigraph.merge.changes import EntityChange, Op
 from omnigraph.merge.diff import DiffFilter
 from omnigraph.merge.feed import commit_changes
 from omnigraph.merge.plain import plain_row
+from omnigraph.merge.shown_row import shown_row
 from omnigraph.schema.catalog import OWN_COLUMNS, Catalog, GraphType
-from omnigraph.schema.entities import entity_row, hidden_properties
+from omnigraph.schema.entities import hidden_properties
 from omnigraph.schema.types import is_blob
 from omnigraph.spark.stream.feed_options import BASELINE, FeedOptions
 from omnigraph.spark.stream.schema_rows import SCHEMA, returned_tables, schema_texts
@@ -101,7 +102,7 @@ class FeedRows:
         if texts is not None:
             yield from self._batches([self._about(commit, SCHEMA) | {"before": texts[0], "after": texts[1]}])
         yield from self._batches(self._row(commit, change) for change in commit_changes(self._store, commit, only))
-        for table_key in returned_tables(self._store, commit) if texts is not None else ():
+        for table_key in self._returned(commit, only):
             yield from self.state_of(commit, table_key, Op.UPDATE)
 
     def beginning_of(self, commit: GraphCommit) -> Iterator[pa.RecordBatch]:
@@ -119,6 +120,17 @@ class FeedRows:
         for batch in batches:
             changes = (_whole(type_, row, op) for row in batch.to_pylist())
             yield from self._batches(self._row(commit, change) for change in changes)
+
+    def _returned(self, commit: GraphCommit, only: DiffFilter) -> Iterator[str]:
+        """Tables whose rows an undo gave values back that no change tells of, as far as the stream wants them."""
+        if only.ops and Op.UPDATE not in only.ops:
+            return
+        for table_key in returned_tables(self._store, commit):
+            type_ = find_type(self._store.catalog(commit.schema_digest), table_key)
+            if only.kinds and type_.kind not in only.kinds:
+                continue
+            if only.type_ids is None or type_.id in only.type_ids:
+                yield table_key
 
     def _row(self, commit: GraphCommit, change: EntityChange) -> Row:
         if self._type is None:
@@ -163,7 +175,7 @@ class FeedRows:
 
 
 def _whole(type_: GraphType, row: Mapping[str, Any], op: Op) -> EntityChange:
-    shown = entity_row(type_, row)
+    shown = shown_row(type_, row)
     return EntityChange(type_.kind, type_.name, row["id"], op, None, shown, hidden=hidden_properties(type_))
 
 
