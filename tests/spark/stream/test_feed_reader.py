@@ -214,6 +214,22 @@ def test_a_gap_is_told_or_bridged_by_a_baseline(graph: og.Graph) -> None:
     assert follower.is_equal()
 
 
+def test_a_gap_behind_what_tags_keep_is_bridged_too(graph: og.Graph) -> None:
+    for tag in ("first", "second"):
+        graph.mutate(f'query q() {{ insert Thing {{ name: "{tag}" }} }}')
+        graph.tags.create(tag)
+    for n in range(5):
+        graph.mutate(f'query q() {{ update Person set {{ age: {n} }} where slug = "p1" }}')
+    with override(cleanup_grace=0.0):
+        graph.cleanup(keep_versions=3, confirm=True)
+    follower = Follower(graph, startingFrom="first")
+    with pytest.raises(HistoryGap, match=r'removed by cleanup.* Start again with option\("onGap", "baseline"\)'):
+        follower.drain()
+    follower.drain(onGap="baseline")
+    assert follower.is_equal()
+    assert "baseline" in follower.ops
+
+
 def test_a_batch_that_was_planned_before_the_cleanup_is_read_as_a_baseline(graph: og.Graph) -> None:
     """Spark has written the end of the batch down, so a stream that starts again must read it in some way."""
     follower = Follower(graph)

@@ -109,10 +109,10 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
         if not commits:
             return start
         try:
-            readable(self._store, self._branch, commits, self.options.only)
-        except HistoryGap:
+            self._readable(commits)
+        except HistoryGap as gap:
             if not self.options.baseline_on_gap:
-                raise
+                raise _with_way_out(gap) from gap
             return self._baseline()
         return self._offset(commits[-1].graph_commit_id)
 
@@ -138,10 +138,10 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
         known = [commit.graph_commit_id for commit in commits]
         commits = commits[: known.index(last.graph_commit_id) + 1]
         try:
-            only = readable(self._store, self._branch, commits, self.options.only)
-        except HistoryGap:
+            only = self._readable(commits)
+        except HistoryGap as gap:
             if not self.options.baseline_on_gap:
-                raise
+                raise _with_way_out(gap) from gap
             # Planned before cleanup came. A state that is gone too is told by the next batch, which meets the gap.
             return self._state(last) if self._is_there(last) else []
         each = -(-len(commits) // MOST_PARTITIONS)
@@ -151,6 +151,12 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
     @plain_errors_of_rows
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """In a task: the rows."""
+        try:
+            yield from self._rows(partition)
+        except HistoryGap as gap:
+            raise _with_way_out(gap) from gap
+
+    def _rows(self, partition: Any) -> Iterator[pa.RecordBatch]:
         with open_store(self.uri, read_only=True) as store:
             digest = self._digest or store.snapshot(branch=self.options.branch).schema_digest
             rows = FeedRows(store, self.options.type, self.columns, digest)
@@ -169,6 +175,11 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
         if self._opened is not None:
             self._opened.close()
             self._opened = None
+
+    def _readable(self, commits: list[GraphCommit]) -> DiffFilter:
+        """Whoever wants the state instead of an error needs to know of every gap before the tasks meet it."""
+        branch, only = self._branch, self.options.only
+        return readable(self._store, branch, commits, only, all_of_them=self.options.baseline_on_gap)
 
     def _offset(self, after: str | None) -> Offset:
         return {"cursor": cursor_after(self._store, self._branch, after, self.options.only), "commit": after}
@@ -196,3 +207,12 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
         except HistoryGap:
             return False
         return all(is_there(self._store, table_of(pin)) for pin in pins)
+
+
+def _with_way_out(gap: HistoryGap) -> HistoryGap:
+    """A stream can take the fresh copy by itself, and with no commit between it and what follows."""
+    told = gap.message.partition(". ")[0]
+    hint = (
+        'Start again with option("onGap", "baseline"): the whole state comes first, behind a row with the op baseline.'
+    )
+    return HistoryGap(f"{told}. {hint}", **gap.details)

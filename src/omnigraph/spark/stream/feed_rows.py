@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pyarrow as pa
 
+from omnigraph.errors import BadRequest
 from omnigraph.ledger.snapshots import find_type, of_commit, table_of
 from omnigraph.ledger.values import GraphCommit
 from omnigraph.merge.changes import EntityChange, Op
@@ -70,6 +71,9 @@ def feed_schema(uri: str, options: FeedOptions) -> tuple[Any, str]:
         if options.type is None:
             return from_arrow_schema(CHANGES), snapshot.schema_digest
         type_ = find_type(store.catalog(snapshot.schema_digest), options.type)
+        if options.only.kinds and type_.kind not in options.only.kinds:
+            kinds = ", ".join(sorted(options.only.kinds))
+            raise BadRequest(f"{type_.name} is of the kind {type_.kind}, and the stream takes kinds={kinds} only")
         table = store.tables.schema(table_of(snapshot.pin(type_.table_key)))
         columns = typed_schema(type_, table)
         return spark_schema(columns, columns.names), snapshot.schema_digest
