@@ -14,7 +14,7 @@ from omnigraph import errors
 from omnigraph.errors import BadRequest, OmniGraphError, SparkJobFailed, ValidationFailed
 from omnigraph.spark.session.session import spark_session
 from omnigraph.spark.source.datasource import FORMAT, register
-from omnigraph.spark.spread import reason_of
+from omnigraph.spark.spread import advice_on, reason_of
 from omnigraph.spark.stream.sink_options import SinkOptions, check_columns, checked, checked_trigger
 from omnigraph.write.decode.inputs import InputOptions, column_mapping, find_graph_type
 
@@ -129,7 +129,7 @@ def told(error: BaseException) -> OmniGraphError:
     if found is None or not isinstance(kind, type) or not issubclass(kind, OmniGraphError):
         return SparkJobFailed(
             f"The stream has ended: {reason_of(error)}. Mend that and start it again with its checkpoint: nothing is "
-            "lost or doubled."
+            f"lost or doubled.{advice_on(str(error))}"
         )
     message = found["message"].strip()
     return kind(message, ()) if issubclass(kind, ValidationFailed) else kind(message)
