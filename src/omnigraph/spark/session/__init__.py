@@ -3,6 +3,7 @@
 __all__ = [
     "active",
     "engine",
+    "interrupts",
     "job_end",
     "job_metrics",
     "machine",

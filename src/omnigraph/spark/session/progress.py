@@ -114,7 +114,7 @@ def run_job(
         watcher = threading.Thread(target=_watch, args=(job, callback, done), name=f"{job.group}-progress", daemon=True)
         watcher.start()
     try:
-        with plain_interrupts(context) as interrupts, silent_query_contexts():
+        with plain_interrupts(context, job.cancel) as interrupts, silent_query_contexts():
             try:
                 yield job
             except BaseException as error:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph import errors
 from omnigraph.errors import BadRequest, OmniGraphError, SparkJobFailed, ValidationFailed
+from omnigraph.spark.session.interrupts import plain_interrupts
 from omnigraph.spark.session.session import spark_session
 from omnigraph.spark.source.datasource import FORMAT, register
 from omnigraph.spark.spread import advice_on, reason_of
@@ -55,12 +56,19 @@ class LoadStream:
         return list(self.query.recentProgress)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it ends; whether it did within `timeout` seconds. What ended it is raised in the graph's words."""
+        """Wait until it ends; whether it did within `timeout` seconds. What ended it is raised in the graph's words.
+
+        Ctrl-C meanwhile stops it.
+        """
         try:
-            if timeout is None:
-                self.query.awaitTermination()
-                return True
-            return bool(self.query.awaitTermination(timeout))
+            with plain_interrupts(spark_session().sparkContext):
+                if timeout is None:
+                    self.query.awaitTermination()
+                    return True
+                return bool(self.query.awaitTermination(timeout))
+        except KeyboardInterrupt:
+            self.stop()
+            raise
         except Exception as error:
             if not type(error).__module__.startswith(("pyspark.", "py4j.")):
                 raise
