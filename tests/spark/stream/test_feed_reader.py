@@ -192,6 +192,16 @@ def test_numbers_of_32_bits_are_told_as_they_are_exported_and_stay_so_when_they_
         assert follower.is_equal()
 
 
+def test_rows_of_much_text_come_in_small_batches(graph: og.Graph) -> None:
+    options = {"startingFrom": "now"}
+    reader = FeedReader(graph.uri, options, *feed_columns(graph.uri, options))
+    start = reader.initialOffset()
+    graph.load([{"name": f"{n}" * (9 << 20)} for n in range(4)], mode="append", type="Thing")
+    parts = reader.partitions(start, reader.latestOffset(start, ReadAllAvailable()))
+    assert [batch.num_rows for part in parts for batch in reader.read(part)] == [2, 2]
+    reader.stop()
+
+
 def test_a_gap_is_told_or_bridged_by_a_baseline(graph: og.Graph) -> None:
     follower, late = Follower(graph), Follower(graph, startingFrom="baseline")
     follower.drain()

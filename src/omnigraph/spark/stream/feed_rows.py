@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
 
 _BATCH_ROWS = 4096
+_BATCH_LETTERS = 16 << 20
+"""Letters of texts and items of lists in a batch, beyond which there are no more rows in it."""
 _TIME = pa.timestamp("us", "UTC")
 
 CHANGES = pa.schema(
@@ -172,10 +173,22 @@ class FeedRows:
         return names | {p.column: called.get(p.id, p.name) for p in self._type.properties}
 
     def _batches(self, rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
-        rest = iter(rows)
-        while chunk := list(islice(rest, _BATCH_ROWS)):
+        for chunk in _chunks(rows):
             columns = [pa.array([row.get(field.name) for row in chunk], field.type) for field in self._schema]
             yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+
+def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    chunk: list[Row] = []
+    size = 0
+    for row in rows:
+        chunk.append(row)
+        size += sum(len(value) for value in row.values() if isinstance(value, str | list))
+        if len(chunk) == _BATCH_ROWS or size >= _BATCH_LETTERS:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
 
 
 def _whole(type_: GraphType, row: Mapping[str, Any], op: Op) -> EntityChange:
