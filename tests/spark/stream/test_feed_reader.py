@@ -261,6 +261,32 @@ def test_a_batch_that_was_planned_before_the_cleanup_is_read_as_a_baseline(graph
     assert follower.is_equal()
 
 
+def test_a_baseline_that_was_planned_before_the_cleanup_is_followed_by_another(graph: og.Graph) -> None:
+    """The driver dies with the batch planned, and what it planned to read is gone when the next one starts."""
+    given = {"startingFrom": "baseline"}
+    reader = FeedReader(graph.uri, given, *feed_columns(graph.uri, given))
+    start = reader.initialOffset()
+    end = json.loads(json.dumps(reader.latestOffset(start, ReadAllAvailable())))
+    planned = reader.partitions(start, end)
+    for n in range(6):
+        graph.mutate(f'query q() {{ insert Person {{ slug: "late{n}" }} }}')
+    with override(cleanup_grace=0.0):
+        graph.cleanup(keep_versions=3, confirm=True)
+    with pytest.raises(HistoryGap, match="has been removed by cleanup"):
+        [row for part in planned for row in Follower.read(reader, part)]
+    later = FeedReader(graph.uri, given, *feed_columns(graph.uri, given))
+    with pytest.raises(HistoryGap, match=r'removed by cleanup\. Start again with option\("onGap"'):
+        later.partitions(start, end)
+    follower = Follower(graph, **given, onGap="baseline")
+    bridging = FeedReader(graph.uri, follower.options, *feed_columns(graph.uri, follower.options))
+    assert bridging.partitions(start, end) == []
+    follower.offset = json.dumps(end)
+    follower.drain()
+    assert follower.is_equal()
+    for one in (reader, later, bridging):
+        one.stop()
+
+
 def test_a_cursor_of_another_branch_or_filter_is_refused(graph: og.Graph) -> None:
     follower = Follower(graph, branch="b")
     graph.branch_create("b")

@@ -26,6 +26,7 @@ from omnigraph.merge.feed import commits_since, cursor_after, readable
 from omnigraph.spark.source.plain_errors import plain_errors, plain_errors_of_rows
 from omnigraph.spark.stream.feed_options import BASELINE, feed_options
 from omnigraph.spark.stream.feed_rows import FeedRows, feed_schema
+from omnigraph.storage.lance_errors import TableNotFound
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -133,7 +134,9 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
             return []
         last = get_commit(self._store, end["commit"])
         if end.get(BASELINE):
-            return self._state(last)
+            if not self._is_there(last) and not self.options.baseline_on_gap:
+                raise _state_is_gone(last.graph_commit_id)
+            return self._state_if_there(last)
         _, commits = commits_since(self._store, self._branch, start["cursor"], self.options.only)
         known = [commit.graph_commit_id for commit in commits]
         commits = commits[: known.index(last.graph_commit_id) + 1]
@@ -142,8 +145,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
         except HistoryGap as gap:
             if not self.options.baseline_on_gap:
                 raise _with_way_out(gap) from gap
-            # Planned before cleanup came. A state that is gone too is told by the next batch, which meets the gap.
-            return self._state(last) if self._is_there(last) else []
+            return self._state_if_there(last)
         each = -(-len(commits) // MOST_PARTITIONS)
         parts = [commits[at : at + each] for at in range(0, len(commits), each)]
         return [CommitsPartition(tuple(one.graph_commit_id for one in part), only) for part in parts]
@@ -155,6 +157,10 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
             yield from self._rows(partition)
         except HistoryGap as gap:
             raise _with_way_out(gap) from gap
+        except TableNotFound as gone:
+            if not isinstance(partition, StatePartition):
+                raise
+            raise _state_is_gone(partition.commit) from gone
 
     def _rows(self, partition: Any) -> Iterator[pa.RecordBatch]:
         with open_store(self.uri, read_only=True) as store:
@@ -201,6 +207,10 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
         keys = [type_.table_key for type_ in types if not only.ops or "insert" in only.ops]
         return [StatePartition(commit.graph_commit_id, key) for key in (None, *keys)]
 
+    def _state_if_there(self, commit: GraphCommit) -> list[InputPartition]:
+        """Planned before cleanup came. A state that is gone too is told by the next batch, which meets the gap."""
+        return self._state(commit) if self._is_there(commit) else []
+
     def _is_there(self, commit: GraphCommit) -> bool:
         try:
             pins = of_commit(self._store, commit).tables.values()
@@ -216,3 +226,7 @@ def _with_way_out(gap: HistoryGap) -> HistoryGap:
         'Start again with option("onGap", "baseline"): the whole state comes first, behind a row with the op baseline.'
     )
     return HistoryGap(f"{told}. {hint}", **gap.details)
+
+
+def _state_is_gone(commit_id: str) -> HistoryGap:
+    return _with_way_out(HistoryGap(f"the state of commit {commit_id} has been removed by cleanup"))
