@@ -31,7 +31,7 @@ def engine_for_load(wanted: str, data: Any) -> str:
     if is_spark_frame(data):
         if speaks_connect(data):
             raise frame_refused(data)
-        if wanted == "local":
+        if choose_engine("spark" if wanted == "auto" else wanted) == "local":
             raise BadRequest("a Spark frame is loaded by the Spark engine; leave the engine out, or use spark")
         return "spark"
     return choose_engine(wanted, input_bytes=input_bytes(data))

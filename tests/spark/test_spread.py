@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.errors import BadRequest, SparkJobFailed
-from omnigraph.spark.spread import placed, spread, told_in_our_words
+from omnigraph.spark.spread import placed, reason_of, spread, told_in_our_words
+from omnigraph.spark.stream.load_stream import told
 from omnigraph.storage.layout.compaction import CompactionOptions, commit_compaction, plan_compaction, staged_compaction
 from omnigraph.storage.layout.indexes import IndexKind, index_state, plan_index, stage_index_segments
 from omnigraph.storage.reading.filters import eq
@@ -43,6 +45,19 @@ def test_a_failure_is_told_in_our_words(spark: Any) -> None:
 
     with pytest.raises(SparkJobFailed, match="ValueError: the disk is made of cheese"):
         spread(spark, fails, [1])
+
+
+def test_the_reason_is_no_line_of_the_code_that_failed() -> None:
+    try:
+        raise OSError(28, "No space left on device")
+    except OSError:
+        trace = traceback.format_exc()
+    # As it comes where the error passed through a handler of ours.
+    trace = f'{trace}\n  File "a.py", line 1, in a\n    except OmniGraphError as error:\n           ^^^^^\n'
+    query = RuntimeError(f"Query [id = 1] terminated with exception: {trace}Suppressed: java.io.IOException: also so")
+    assert reason_of(query) == "OSError: [Errno 28] No space left on device"
+    assert "No space left on device. Mend that" in str(told(query))
+    assert "spark.local.dir" in str(told(query))
 
 
 def test_a_failure_says_which_step_and_which_part_of_the_input(spark: Any) -> None:

@@ -54,7 +54,7 @@ def test_a_scheme_may_be_in_capitals() -> None:
 
 def test_options_come_from_the_usual_variables() -> None:
     root = parse_root("s3://bucket/x")
-    retries = {"client_max_retries": "6", "client_retry_timeout": "30"}
+    retries = {"client_max_retries": "12", "client_retry_timeout": "30"}
     assert root.storage_options({}) == {"aws_region": "us-east-1", **retries}
     assert root.storage_options({"AWS_ENDPOINT_URL": "http://localhost:9", "AWS_DEFAULT_REGION": "eu"}) == {
         "aws_endpoint": "http://localhost:9",

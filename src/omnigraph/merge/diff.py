@@ -28,9 +28,10 @@ from omnigraph.merge.compare.row_differences import (
 )
 from omnigraph.merge.placement import COMPARING, IN_PROCESS, Placement, tables_only
 from omnigraph.merge.schema_history import dropped_properties, with_first_defaults
+from omnigraph.merge.shown_row import shown_row
 from omnigraph.notebook import html_table
 from omnigraph.schema.catalog import Catalog, GraphType
-from omnigraph.schema.entities import entity_row, hidden_properties
+from omnigraph.schema.entities import hidden_properties
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.values import TableVersion
 
@@ -285,7 +286,7 @@ def _change(pair: TablePair, row: dict[str, Any]) -> EntityChange:
     old, new, type_ = row["before"], row["after"], pair.type
     shown = new or old
     endpoints = (shown["src"], shown["dst"]) if type_.kind == "edge" else None
-    before, after = entity_row(pair.left.type, old), entity_row(pair.right.type, new)
+    before, after = shown_row(pair.left.type, old), shown_row(pair.right.type, new)
     hidden = hidden_properties(pair.left.type) | hidden_properties(pair.right.type)
     op = Op(row["op"])
     return EntityChange(type_.kind, type_.name, row["id"], op, before, after, endpoints, pair.fields, hidden)

@@ -114,12 +114,19 @@ def commits_since(
     return after, _newer(line, after, branch)
 
 
-def readable(store: GraphStore, branch: BranchRef, commits: list[GraphCommit], only: DiffFilter) -> DiffFilter:
-    """The filter with which the changes of these commits are read. `HistoryGap` when the first of them are gone."""
+def readable(
+    store: GraphStore, branch: BranchRef, commits: list[GraphCommit], only: DiffFilter, *, all_of_them: bool = False
+) -> DiffFilter:
+    """The filter with which the changes of these commits are read. `HistoryGap` when the first of them are gone.
+
+    With `all_of_them` each is looked at: what a tag keeps may stand before what is gone.
+    """
     if only.types:
         head = store.manifest.read(branch).head
         only = replace(only, type_ids=_type_ids(store, head, commits, only.types))
-    _refuse_gap(store, commits, only)
+    with_parent = [commit for commit in commits if commit.parent_commit_id is not None]
+    for commit in with_parent if all_of_them else with_parent[:1]:
+        _refuse_gap(store, commit, only)
     return only
 
 
@@ -140,12 +147,9 @@ def _type_ids(store: GraphStore, head: GraphCommit, page: list[GraphCommit], nam
         return find_type_ids(names, [*catalogs, *accepted_schemas(store)])
 
 
-def _refuse_gap(store: GraphStore, commits: list[GraphCommit], only: DiffFilter) -> None:
-    """`HistoryGap` at once when the first changes of a page are gone: cleanup removes the oldest states first."""
-    first = next((commit for commit in commits if commit.parent_commit_id is not None), None)
-    if first is None:
-        return
-    before, after = _states(store, first)
+def _refuse_gap(store: GraphStore, commit: GraphCommit, only: DiffFilter) -> None:
+    """`HistoryGap` when what a commit changed is gone."""
+    before, after = _states(store, commit)
     for pair in changed_tables(store, before, after, only):
         for side, state in ((pair.left, before), (pair.right, after)):
             if side.table is not None and not is_there(store, side.table):

@@ -15,12 +15,6 @@ def entity_columns(graph_type: GraphType) -> dict[str, str]:
     return {column: f"@{column}" for column in own} | {p.column: p.name for p in graph_type.properties}
 
 
-def entity_row(graph_type: GraphType, row: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """A row of the type's table by the names that its columns have where the entity is shown."""
-    names = entity_columns(graph_type)
-    return None if row is None else {names[column]: value for column, value in row.items()}
-
-
 def hidden_properties(graph_type: GraphType) -> frozenset[str]:
     """The properties that are left out: they are large, and nobody reads them off a screen."""
     return frozenset(p.name for p in graph_type.properties if is_blob(p.type) or isinstance(p.type, VectorType))

@@ -129,7 +129,7 @@ class told_in_our_words:  # noqa: N801 - reads as a statement: `with told_in_our
             raise mistake from error
         raise SparkJobFailed(
             f"A Spark job failed{self._while}: {reason_of(error)}. Nothing was published; what it wrote is removed."
-            f"{_advice(str(error))}"
+            f"{advice_on(str(error))}"
         ) from error
 
 
@@ -143,7 +143,7 @@ def mistake_of(error: BaseException) -> OmniGraphError | None:
     return None
 
 
-def _advice(told: str) -> str:
+def advice_on(told: str) -> str:
     """What to turn, when the reason is one that the settings of the session decide about."""
     if any(sign in told for sign in _SHORT_OF_MEMORY):
         return (
@@ -161,10 +161,21 @@ def _advice(told: str) -> str:
 
 def reason_of(error: BaseException) -> str:
     """The line that says what went wrong in the task, without the layers around it."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = _told_lines(str(error))
     for marker in ("OmniGraphError", "omnigraph.errors.", "omnigraph.storage.", "Error:", "Exception:"):
-        told = [line for line in lines if marker in line and not line.startswith(("at ", "File "))]
+        told = [line for line in lines if marker in line]
         if told:
-            reason = told[-1].removeprefix("org.apache.spark.api.python.PythonException: ")
+            reason = told[-1].removeprefix("Caused by: ").removeprefix("org.apache.spark.api.python.PythonException: ")
             return reason.removeprefix("omnigraph.errors.SparkJobFailed: ").rstrip(".")
     return lines[0].rstrip(".") if lines else type(error).__name__
+
+
+def _told_lines(text: str) -> list[str]:
+    """What traces say beside the places in the code, whose lines may hold the names of errors too."""
+    told: list[str] = []
+    is_source = False
+    for line in (raw.strip() for raw in text.splitlines()):
+        follows, is_source = is_source, line.startswith('File "')
+        if line and not follows and not line.startswith(("at ", 'File "', "Suppressed: ")) and line.strip("^~ "):
+            told.append(line)
+    return told

@@ -37,12 +37,16 @@ LEASE_CLOCK_SKEW_SECONDS: Final = 2.0
 LEASE_WAIT_SECONDS: Final = 20.0
 """How long `acquire` waits for a lease that somebody alive holds."""
 
-STORE_RETRIES: Final = 6
-"""How often a request to an object store is tried again before it fails. The libraries' own default would keep a caller
-waiting for minutes when the address is wrong."""
+STORE_RETRIES: Final = 30
+"""How often a request to an object store is tried again before it fails. The pauses begin with a tenth of a second and
+grow slowly: after six of them one or two seconds have passed, which is less than a store is busy for."""
+
+TABLE_RETRIES: Final = 12
+"""The same for requests of Lance, which has several tries at each of its own and so takes three times as long."""
 
 STORE_RETRY_SECONDS: Final = 30
-"""How long such retries may take in all."""
+"""How long such retries may take in all. The libraries' own default would keep a caller waiting for minutes when the
+address is wrong."""
 
 LOCKS_DIRECTORY: Final = "__locks"
 """Leases live here, on every kind of store."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from omnigraph.errors import BadRequest
-from omnigraph.storage.constants import STORE_RETRIES, STORE_RETRY_SECONDS
+from omnigraph.storage.constants import STORE_RETRY_SECONDS, TABLE_RETRIES
 
 
 class Scheme(StrEnum):
@@ -114,7 +114,7 @@ class Root:
         if options.get("aws_endpoint", "").startswith("http://"):
             options.setdefault("allow_http", "true")
         options.setdefault("aws_region", "us-east-1")
-        options["client_max_retries"] = str(STORE_RETRIES)
+        options["client_max_retries"] = str(TABLE_RETRIES)
         options["client_retry_timeout"] = str(STORE_RETRY_SECONDS)
         return options
 

@@ -1,8 +1,9 @@
-"""An object store that answers 503: now and then, which a load does not notice; and to every write of a table, which
-ends the load with an error and leaves nothing that anybody sees."""
+"""An object store that answers 503: now and then or for some seconds, which nobody notices; and to every write of a
+table, which ends the load with an error and leaves nothing that anybody sees."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -57,3 +58,20 @@ def test_a_load_onto_a_store_that_throttles(
         throttle.refuses = lambda number, method, path: False
         assert counted(store) == [59, 60]
         assert left_over(store) == []
+
+
+def test_some_seconds_without_an_answer_are_waited_for(
+    spark: Any, throttle: Throttle, s3_uri: Callable[[], str]
+) -> None:
+    from omnigraph.spark.source.datasource import register
+
+    register(spark)
+    with create_store(s3_uri(), SCHEMA) as store:
+        frame = spark.range(60).selectExpr("concat('p', id) AS slug")
+        until = time.monotonic() + 4
+        throttle.refuses = lambda number, method, path: time.monotonic() < until
+        frame.write.format("omnigraph").option("type", "Person").mode("append").save(store.uri)
+        assert throttle.refused
+        until = time.monotonic() + 4
+        assert spark.read.format("omnigraph").option("type", "Person").load(store.uri).count() == 60
+        assert store.snapshot().pin("node:Person").row_count == 60

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from omnigraph.config import override
+from omnigraph.engines import engine_for_load
 from omnigraph.errors import BadRequest
 from omnigraph.spark.session.engine import choose_engine
 
@@ -48,3 +49,12 @@ def test_auto_prefers_an_active_session_earlier(spark: Any) -> None:
         assert choose_engine("auto", input_bytes=99) == "local"
         assert choose_engine("auto", input_bytes=100) == "spark"
         assert choose_engine("auto", table_rows=50) == "spark"
+
+
+@pytest.mark.spark
+def test_an_unknown_engine_is_refused_for_a_frame_too(spark: Any) -> None:
+    assert engine_for_load("auto", spark.range(1)) == "spark"
+    with pytest.raises(BadRequest, match="`sparc` is not an engine"):
+        engine_for_load("sparc", spark.range(1))
+    with pytest.raises(BadRequest, match="a Spark frame is loaded by the Spark engine"):
+        engine_for_load("local", spark.range(1))

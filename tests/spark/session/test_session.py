@@ -34,7 +34,8 @@ def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str
 def test_importing_the_package_imports_no_pyspark() -> None:
     ran = run_python(
         """
-        import sys, omnigraph.spark.session.session, omnigraph.spark.session.progress, omnigraph.spark.session.java
+        import sys, omnigraph.spark.session.session, omnigraph.spark.session.progress
+        import omnigraph.spark.session.starting.java
         assert omnigraph.spark.session.session.active_session() is None
         assert not [m for m in sys.modules if m.split(".")[0] in ("pyspark", "py4j")]
         """
@@ -316,6 +317,32 @@ def test_an_interrupt_in_the_middle_of_a_call_cancels_at_once_and_the_next_call_
     assert context.getLocalProperty("my.own") == "kept"
     assert context.getLocalProperty("spark.jobGroup.id") is None
     assert [spark.range(number).count() for number in (3, 5)] == [3, 5]
+
+
+@pytest.mark.spark
+def test_an_interrupt_while_rows_are_fetched_cancels_at_once_too(spark: Any) -> None:
+    def slow(batches: Any) -> Any:
+        for batch in batches:
+            time.sleep(60)
+            yield batch
+
+    def press(group: str) -> None:
+        while not spark.sparkContext.statusTracker().getJobIdsForGroup(group):
+            time.sleep(0.05)
+        time.sleep(1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    started = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt), run_job(spark, "interrupted") as job:  # noqa: PT012
+            thread = threading.Thread(target=press, args=(job.group,))
+            thread.start()
+            spark.range(2, numPartitions=2).mapInArrow(slow, "id long").toArrow()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    thread.join()
+    assert time.monotonic() - started < 40, "PySpark waited for the end of the job"
 
 
 def test_log_lines_come_now_and_then_and_at_the_end(caplog: pytest.LogCaptureFixture) -> None:

@@ -66,6 +66,13 @@ FEED, TYPE = {"startingFrom": "now"}, {"type": "Person"}
             {"types": "Person"},
             "`types`; it is for streams out of a graph: spark.readStream with startingFrom",
         ),
+        ("read stream", {**TYPE, "startingFrom": ""}, "Say where the stream starts"),
+        ("read stream", {**FEED, **TYPE, "types": "Person"}, "a stream has one of the two options"),
+        (
+            "read stream",
+            {**FEED, **TYPE, "kinds": "edge"},
+            "Person is of the kind node, and the stream takes kinds=edge",
+        ),
         ("write stream", {**TYPE, "mod": "merge"}, "into a graph has no option `mod`; did you mean `mode`"),
         ("write stream", {**TYPE, "barnch": "b"}, "into a graph has no option `barnch`; did you mean `branch`"),
         ("write stream", {**TYPE, "badrecord": "b"}, "no option `badrecord`; did you mean `badRecords`"),

@@ -164,6 +164,44 @@ def test_a_copy_stays_equal_through_the_life_of_a_graph(graph: og.Graph) -> None
     assert follower.is_equal()
 
 
+def test_what_an_undo_brings_back_comes_to_whoever_asked_for_its_type(graph: og.Graph) -> None:
+    follower = {name: Follower(graph, **{name: of}) for name, of in [("kinds", "edge"), ("types", "Knows")]}
+    for one in follower.values():
+        one.drain()
+    dropped = graph.apply_schema(SCHEMA.replace("old: String?", "").replace("note: String?", "")).commit
+    graph.revert(dropped.graph_commit_id)
+    for one in follower.values():
+        one.drain()
+        assert [(name, row["note"]) for (name, _), row in one.copy.items()] == [("Knows", "x")]
+        assert one.ops[-1] == "update"
+    inserts = Follower(graph, ops="insert")
+    inserts.drain()
+    assert set(inserts.ops) == {"insert"}
+
+
+def test_numbers_of_32_bits_are_told_as_they_are_exported_and_stay_so_when_they_get_wider(tmp_path: Path) -> None:
+    narrow = "node Part { name: String @key  size: F32?  sizes: [F32]?  vec: Vector(2)? }"
+    with og.init(tmp_path / "parts.omni", schema=narrow) as parts:
+        data = {"name": "nut", "size": 0.1, "sizes": [0.2], "vec": [0.3, 1e-7]}
+        parts.load([{"type": "Part", "data": data}, {"type": "Part", "data": {"name": "none"}}], mode="append")
+        follower = Follower(parts)
+        follower.drain()
+        assert follower.is_equal()
+        parts.apply_schema(narrow.replace("size: F32?", "size: F64?"))
+        follower.drain()
+        assert follower.is_equal()
+
+
+def test_rows_of_much_text_come_in_small_batches(graph: og.Graph) -> None:
+    options = {"startingFrom": "now"}
+    reader = FeedReader(graph.uri, options, *feed_columns(graph.uri, options))
+    start = reader.initialOffset()
+    graph.load([{"name": f"{n}" * (9 << 20)} for n in range(4)], mode="append", type="Thing")
+    parts = reader.partitions(start, reader.latestOffset(start, ReadAllAvailable()))
+    assert [batch.num_rows for part in parts for batch in reader.read(part)] == [2, 2]
+    reader.stop()
+
+
 def test_a_gap_is_told_or_bridged_by_a_baseline(graph: og.Graph) -> None:
     follower, late = Follower(graph), Follower(graph, startingFrom="baseline")
     follower.drain()
@@ -186,6 +224,22 @@ def test_a_gap_is_told_or_bridged_by_a_baseline(graph: og.Graph) -> None:
     assert follower.is_equal()
 
 
+def test_a_gap_behind_what_tags_keep_is_bridged_too(graph: og.Graph) -> None:
+    for tag in ("first", "second"):
+        graph.mutate(f'query q() {{ insert Thing {{ name: "{tag}" }} }}')
+        graph.tags.create(tag)
+    for n in range(5):
+        graph.mutate(f'query q() {{ update Person set {{ age: {n} }} where slug = "p1" }}')
+    with override(cleanup_grace=0.0):
+        graph.cleanup(keep_versions=3, confirm=True)
+    follower = Follower(graph, startingFrom="first")
+    with pytest.raises(HistoryGap, match=r'removed by cleanup.* Start again with option\("onGap", "baseline"\)'):
+        follower.drain()
+    follower.drain(onGap="baseline")
+    assert follower.is_equal()
+    assert "baseline" in follower.ops
+
+
 def test_a_batch_that_was_planned_before_the_cleanup_is_read_as_a_baseline(graph: og.Graph) -> None:
     """Spark has written the end of the batch down, so a stream that starts again must read it in some way."""
     follower = Follower(graph)
@@ -205,6 +259,32 @@ def test_a_batch_that_was_planned_before_the_cleanup_is_read_as_a_baseline(graph
     follower.offset = json.dumps(end)
     assert follower.drain(onGap="baseline") == 1
     assert follower.is_equal()
+
+
+def test_a_baseline_that_was_planned_before_the_cleanup_is_followed_by_another(graph: og.Graph) -> None:
+    """The driver dies with the batch planned, and what it planned to read is gone when the next one starts."""
+    given = {"startingFrom": "baseline"}
+    reader = FeedReader(graph.uri, given, *feed_columns(graph.uri, given))
+    start = reader.initialOffset()
+    end = json.loads(json.dumps(reader.latestOffset(start, ReadAllAvailable())))
+    planned = reader.partitions(start, end)
+    for n in range(6):
+        graph.mutate(f'query q() {{ insert Person {{ slug: "late{n}" }} }}')
+    with override(cleanup_grace=0.0):
+        graph.cleanup(keep_versions=3, confirm=True)
+    with pytest.raises(HistoryGap, match="has been removed by cleanup"):
+        [row for part in planned for row in Follower.read(reader, part)]
+    later = FeedReader(graph.uri, given, *feed_columns(graph.uri, given))
+    with pytest.raises(HistoryGap, match=r'removed by cleanup\. Start again with option\("onGap"'):
+        later.partitions(start, end)
+    follower = Follower(graph, **given, onGap="baseline")
+    bridging = FeedReader(graph.uri, follower.options, *feed_columns(graph.uri, follower.options))
+    assert bridging.partitions(start, end) == []
+    follower.offset = json.dumps(end)
+    follower.drain()
+    assert follower.is_equal()
+    for one in (reader, later, bridging):
+        one.stop()
 
 
 def test_a_cursor_of_another_branch_or_filter_is_refused(graph: og.Graph) -> None:

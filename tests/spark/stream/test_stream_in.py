@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -231,3 +234,29 @@ def test_continuous_processing_commits_nothing(spark: Any, graph: og.Graph, tmp_
     assert (tmp_path / "ck" / "offsets" / "20").exists()
     assert not list((tmp_path / "ck" / "commits").iterdir())
     assert content(graph) == (Counter(), Counter())
+
+
+def test_an_interrupt_while_waiting_stops_the_stream_and_is_told_by_nobody_else(
+    spark: Any, graph: og.Graph, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "in" / "1.jsonl").write_text(person("ada"))
+    stream = graph.load_stream(spark.readStream.text(str(tmp_path / "in")), checkpoint=tmp_path / "checkpoint")
+
+    def press() -> None:
+        while not stream.progress:
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            stream.wait(120)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        thread.join()
+    assert not stream.is_active
+    assert graph.entity("Person", "ada") is not None
+    assert [record for record in caplog.records if "py4j" in record.pathname] == []
+    assert spark.range(3).count() == 3

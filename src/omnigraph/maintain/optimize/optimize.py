@@ -111,8 +111,10 @@ def optimize(
     refuse_pending_recovery(store, "optimize")
     refuse_while_schema_is_applied(store, "optimize")
     _refuse_unknown(store, branch, tables or ())
-    run = _Run(store, branch, actor, workers or local_workers(), options, tables, True, WriterKind.OPTIMIZE, progress)
-    return run.result()
+    chosen = workers or local_workers()
+    run = _Run(store, branch, actor, chosen, options, tables, True, WriterKind.OPTIMIZE, progress)
+    with chosen.guarded():
+        return run.result()
 
 
 def compact_table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from omnigraph.storage.constants import ROWS_PER_FILE
@@ -15,12 +16,14 @@ SMALLEST_TARGET = ROWS_PER_FILE // 4
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Runs planned compaction and index tasks; `parts` is how many of them run at once."""
+    """Runs planned compaction and index tasks; `parts` is how many of them run at once. The work is done inside of
+    `guarded`, by threads of its own: what an interrupt has to end, it ends."""
 
     engine: str
     compact: Callable[[Sequence[CompactionWork]], list[str]]
     index: Callable[[Sequence[IndexWork]], list[bytes]]
     parts: int = 1
+    guarded: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def options_for(self, rows: int) -> CompactionOptions:
         """How a table of this many rows is compacted, so that every worker has something to do.

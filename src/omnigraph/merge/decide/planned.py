@@ -15,7 +15,8 @@ from omnigraph.merge.changes import EntityChange, Op
 from omnigraph.merge.compare.images import blob_columns, digest, digest_rows
 from omnigraph.merge.decide.given_rows import given_rows
 from omnigraph.merge.decide.three_way import TableMerge
-from omnigraph.schema.entities import entity_row, hidden_properties
+from omnigraph.merge.shown_row import shown_row
+from omnigraph.schema.entities import hidden_properties
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -52,7 +53,7 @@ def _table_changes(store: GraphStore, table: TableMerge) -> Iterator[EntityChang
             op = Op.DELETE if new is None else Op.INSERT if old is None else Op.UPDATE
             shown: dict[str, Any] = new or old or {}
             ends = (shown["src"], shown["dst"]) if table.type.kind == "edge" else None
-            old, new = entity_row(table.type, old), entity_row(table.type, new)
+            old, new = shown_row(table.type, old), shown_row(table.type, new)
             yield EntityChange(table.type.kind, table.type.name, id_, op, old, new, ends, hidden=hidden)
 
 

@@ -4,6 +4,7 @@ __all__ = [
     "active",
     "connect",
     "engine",
+    "interrupts",
     "job_end",
     "job_metrics",
     "machine",

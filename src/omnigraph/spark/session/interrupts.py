@@ -1,7 +1,8 @@
 """Ctrl-C while a Spark job runs: one `KeyboardInterrupt`, and no tracebacks of the libraries in between.
 
 PySpark's own handler talks to the JVM from inside whatever call to it was interrupted, which fails, and cancels the
-jobs of everybody; Py4J logs what happened to it with the trace. The job group is cancelled by `run_job` instead.
+jobs of everybody; Py4J logs what happened to it with the trace. Here it is told what to cancel. That happens before the
+interrupt is raised: on its way up it may pass a place where PySpark waits for the end of the job.
 
 Py4J keeps one connection for each thread. Interrupted in the middle of a call, it would send the next call behind the
 unfinished one and take the answer to that for its own: the connection is given up, and the next call makes a new one.
@@ -12,7 +13,7 @@ from __future__ import annotations
 import logging
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -30,8 +31,11 @@ class Interrupts:
 
 
 @contextmanager
-def plain_interrupts(context: SparkContext) -> Iterator[Interrupts]:
-    """Replace PySpark's or Python's handler for the duration of the block; one of the caller's own stays."""
+def plain_interrupts(context: SparkContext, cancel: Callable[[], None] = lambda: None) -> Iterator[Interrupts]:
+    """Replace PySpark's or Python's handler for the duration of the block; one of the caller's own stays.
+
+    `cancel` ends the jobs of the block; it raises nothing.
+    """
     interrupts = Interrupts()
     in_main_thread = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGINT) if in_main_thread else None
@@ -45,6 +49,7 @@ def plain_interrupts(context: SparkContext) -> Iterator[Interrupts]:
             interrupts.seen = True
             silence.enter_context(py4j_keeps_silent(logging.getLogger()))
             give_up_connection(context)
+            cancel()
             raise KeyboardInterrupt
 
         signal.signal(signal.SIGINT, interrupt)

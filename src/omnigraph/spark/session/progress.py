@@ -19,6 +19,7 @@ from ulid import ULID
 from omnigraph.read.state.control import StopSign
 from omnigraph.spark.session.connect import refuse_connect
 from omnigraph.spark.session.interrupts import plain_interrupts
+from omnigraph.spark.session.query_context_log import silent_query_contexts
 from omnigraph.write.progress import Progress, ProgressCallback
 from omnigraph.write.progress_bar import terminal_bar
 from omnigraph.write.progress_lines import LINE_EVERY, lines
@@ -119,7 +120,7 @@ def run_job(
         watcher = threading.Thread(target=_watch, args=(job, callback, done), name=f"{job.group}-progress", daemon=True)
         watcher.start()
     try:
-        with plain_interrupts(context) as interrupts:
+        with plain_interrupts(context, job.cancel) as interrupts, silent_query_contexts():
             try:
                 yield job
             except BaseException as error:

@@ -24,10 +24,11 @@ from omnigraph.spark.session.connect import (
     speaks_connect,
     told_by_environment,
 )
-from omnigraph.spark.session.java import collector_options, require_java
 from omnigraph.spark.session.machine import machine_memory, usable_cores
-from omnigraph.spark.session.not_started import why_not_started
-from omnigraph.spark.session.unfinished_start import undone_if_interrupted
+from omnigraph.spark.session.query_context_log import silence_query_contexts
+from omnigraph.spark.session.starting.java import collector_options, require_java
+from omnigraph.spark.session.starting.not_started import why_not_started
+from omnigraph.spark.session.starting.unfinished_start import undone_if_interrupted
 from omnigraph.spark.session.worker_python import settle_worker_python
 
 if TYPE_CHECKING:
@@ -149,6 +150,7 @@ def cores_of(master: str, cores: int) -> int:
 
 
 def _build(master: str, conf: Mapping[str, str]) -> SparkSession:
+    silence_query_contexts()
     settings = common_settings()
     if master.startswith("local"):
         settings |= local_settings(master, machine_memory(), usable_cores())

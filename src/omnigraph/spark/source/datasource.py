@@ -184,7 +184,7 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]  # PySpark has no t
         """Binds the frame to a snapshot, which travels with this object from here on; or the columns of a stream."""
         # Whether it will be read at rest or as a stream is not known yet.
         told = FrameOptions(self.options, tuple(dict.fromkeys((*FRAME, *STREAM_OUT))))
-        if told.get("startingFrom"):
+        if told.names("startingFrom"):
             from omnigraph.spark.stream.feed_reader import feed_columns
 
             columns, self.feed_digest = feed_columns(self.uri, self.options)

@@ -33,6 +33,10 @@ class FrameOptions:
         """The value of an option; None when it is not given, or empty."""
         return self._given.get(name.lower()) or None
 
+    def names(self, name: str) -> bool:
+        """Whether an option is given, be it empty."""
+        return name.lower() in self._given
+
     @property
     def uri(self) -> str:
         """Where the graph lies."""

@@ -17,9 +17,10 @@ from omnigraph.spark.session.worker_daemon import settle_worker
 from omnigraph.spark.source.plain_errors import plain_errors, plain_errors_of_rows
 from omnigraph.spark.source.scan_plan import ScanPlan, Stretch
 from omnigraph.spark.source.spark_filters import is_exact, to_condition
-from omnigraph.spark.source.task_reads import BATCH_ROWS
+from omnigraph.spark.source.task_reads import BATCH_BYTES, BATCH_ROWS
 from omnigraph.spark.types import to_travelling, travelling_schema
 from omnigraph.storage.reading.filters import Filter, and_
+from omnigraph.storage.reading.fitting_batches import pieces
 from omnigraph.storage.uri import parse_root
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ class Reader(DataSourceReader):  # type: ignore[misc]  # PySpark has no types he
             blobs="bytes",
         )
         for batch in reader:
-            yield to_travelling(batch, target)
+            for piece in pieces(batch, BATCH_BYTES):
+                yield to_travelling(piece, target)
 
 
 class FilteringReader(Reader):

@@ -18,6 +18,7 @@ from omnigraph.spark.session.worker_daemon import settle_worker
 from omnigraph.spark.source.scan_plan import ScanPlan, Stretch
 from omnigraph.spark.types import to_travelling, travelling_schema
 from omnigraph.storage.reading.filters import Filter
+from omnigraph.storage.reading.fitting_batches import pieces
 from omnigraph.storage.values import TableVersion
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ Batches = Iterator[pa.RecordBatch]
 SMALLEST_TASK = 250_000
 LARGEST_TASK = 2_000_000
 BATCH_ROWS = 32_768
+BATCH_BYTES = 64 << 20
+"""What Java takes at once without trouble, as Spark itself has it."""
 _ASSUMED_WIDTH = 20
 """Bytes of a value, to Spark."""
 _TEXT_WIDTH = 200
@@ -62,7 +65,7 @@ class ReadTable:
         # Opened anew each time: another graph may have been made at the same place meanwhile.
         tables = TableStore(parse_root(self.uri))
         settle_worker()
-        yield from tables.scan(
+        batches = tables.scan(
             self.table,
             columns=list(self.columns),
             filter=self.condition,
@@ -72,6 +75,8 @@ class ReadTable:
             batch_size=BATCH_ROWS,
             blobs="bytes",
         )
+        for batch in batches:
+            yield from pieces(batch, BATCH_BYTES)
 
 
 def rows_for_each_task(cores: int, rows: int) -> int:

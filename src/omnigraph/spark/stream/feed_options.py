@@ -39,6 +39,11 @@ def feed_options(given: Mapping[str, str]) -> FeedOptions:
     if on_gap not in ("error", BASELINE):
         raise BadRequest(f"`{on_gap}` is nothing to do about a gap: onGap is error or baseline")
     one_type = options.get("type")
+    if one_type and options.get("types"):
+        raise BadRequest(
+            f"`type` ({one_type}) gives the columns of one type, `types` ({options['types']}) changes of several as "
+            "JSON: a stream has one of the two options"
+        )
     types = [one_type] if one_type else _listed(options.get("types"))
     return FeedOptions(
         since=options["startingfrom"],

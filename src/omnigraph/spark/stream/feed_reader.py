@@ -26,6 +26,7 @@ from omnigraph.merge.feed import commits_since, cursor_after, readable
 from omnigraph.spark.source.plain_errors import plain_errors, plain_errors_of_rows
 from omnigraph.spark.stream.feed_options import BASELINE, feed_options
 from omnigraph.spark.stream.feed_rows import FeedRows, feed_schema
+from omnigraph.storage.lance_errors import TableNotFound
 
 if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
@@ -109,10 +110,10 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
         if not commits:
             return start
         try:
-            readable(self._store, self._branch, commits, self.options.only)
-        except HistoryGap:
+            self._readable(commits)
+        except HistoryGap as gap:
             if not self.options.baseline_on_gap:
-                raise
+                raise _with_way_out(gap) from gap
             return self._baseline()
         return self._offset(commits[-1].graph_commit_id)
 
@@ -133,17 +134,18 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
             return []
         last = get_commit(self._store, end["commit"])
         if end.get(BASELINE):
-            return self._state(last)
+            if not self._is_there(last) and not self.options.baseline_on_gap:
+                raise _state_is_gone(last.graph_commit_id)
+            return self._state_if_there(last)
         _, commits = commits_since(self._store, self._branch, start["cursor"], self.options.only)
         known = [commit.graph_commit_id for commit in commits]
         commits = commits[: known.index(last.graph_commit_id) + 1]
         try:
-            only = readable(self._store, self._branch, commits, self.options.only)
-        except HistoryGap:
+            only = self._readable(commits)
+        except HistoryGap as gap:
             if not self.options.baseline_on_gap:
-                raise
-            # Planned before cleanup came. A state that is gone too is told by the next batch, which meets the gap.
-            return self._state(last) if self._is_there(last) else []
+                raise _with_way_out(gap) from gap
+            return self._state_if_there(last)
         each = -(-len(commits) // MOST_PARTITIONS)
         parts = [commits[at : at + each] for at in range(0, len(commits), each)]
         return [CommitsPartition(tuple(one.graph_commit_id for one in part), only) for part in parts]
@@ -151,6 +153,16 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
     @plain_errors_of_rows
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """In a task: the rows."""
+        try:
+            yield from self._rows(partition)
+        except HistoryGap as gap:
+            raise _with_way_out(gap) from gap
+        except TableNotFound as gone:
+            if not isinstance(partition, StatePartition):
+                raise
+            raise _state_is_gone(partition.commit) from gone
+
+    def _rows(self, partition: Any) -> Iterator[pa.RecordBatch]:
         with open_store(self.uri, read_only=True) as store:
             digest = self._digest or store.snapshot(branch=self.options.branch).schema_digest
             rows = FeedRows(store, self.options.type, self.columns, digest)
@@ -169,6 +181,11 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
         if self._opened is not None:
             self._opened.close()
             self._opened = None
+
+    def _readable(self, commits: list[GraphCommit]) -> DiffFilter:
+        """Whoever wants the state instead of an error needs to know of every gap before the tasks meet it."""
+        branch, only = self._branch, self.options.only
+        return readable(self._store, branch, commits, only, all_of_them=self.options.baseline_on_gap)
 
     def _offset(self, after: str | None) -> Offset:
         return {"cursor": cursor_after(self._store, self._branch, after, self.options.only), "commit": after}
@@ -190,9 +207,26 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
         keys = [type_.table_key for type_ in types if not only.ops or "insert" in only.ops]
         return [StatePartition(commit.graph_commit_id, key) for key in (None, *keys)]
 
+    def _state_if_there(self, commit: GraphCommit) -> list[InputPartition]:
+        """Planned before cleanup came. A state that is gone too is told by the next batch, which meets the gap."""
+        return self._state(commit) if self._is_there(commit) else []
+
     def _is_there(self, commit: GraphCommit) -> bool:
         try:
             pins = of_commit(self._store, commit).tables.values()
         except HistoryGap:
             return False
         return all(is_there(self._store, table_of(pin)) for pin in pins)
+
+
+def _with_way_out(gap: HistoryGap) -> HistoryGap:
+    """A stream can take the fresh copy by itself, and with no commit between it and what follows."""
+    told = gap.message.partition(". ")[0]
+    hint = (
+        'Start again with option("onGap", "baseline"): the whole state comes first, behind a row with the op baseline.'
+    )
+    return HistoryGap(f"{told}. {hint}", **gap.details)
+
+
+def _state_is_gone(commit_id: str) -> HistoryGap:
+    return _with_way_out(HistoryGap(f"the state of commit {commit_id} has been removed by cleanup"))

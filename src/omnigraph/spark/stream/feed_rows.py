@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import pyarrow as pa
 
+from omnigraph.errors import BadRequest
 from omnigraph.ledger.snapshots import find_type, of_commit, table_of
 from omnigraph.ledger.values import GraphCommit
 from omnigraph.merge.changes import EntityChange, Op
 from omnigraph.merge.diff import DiffFilter
 from omnigraph.merge.feed import commit_changes
 from omnigraph.merge.plain import plain_row
+from omnigraph.merge.shown_row import shown_row
 from omnigraph.schema.catalog import OWN_COLUMNS, Catalog, GraphType
-from omnigraph.schema.entities import entity_row, hidden_properties
+from omnigraph.schema.entities import hidden_properties
 from omnigraph.schema.types import is_blob
 from omnigraph.spark.stream.feed_options import BASELINE, FeedOptions
 from omnigraph.spark.stream.schema_rows import SCHEMA, returned_tables, schema_texts
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from omnigraph.ledger.store import GraphStore
 
 _BATCH_ROWS = 4096
+_BATCH_LETTERS = 16 << 20
+"""Letters of texts and items of lists in a batch, beyond which there are no more rows in it."""
 _TIME = pa.timestamp("us", "UTC")
 
 CHANGES = pa.schema(
@@ -69,6 +72,9 @@ def feed_schema(uri: str, options: FeedOptions) -> tuple[Any, str]:
         if options.type is None:
             return from_arrow_schema(CHANGES), snapshot.schema_digest
         type_ = find_type(store.catalog(snapshot.schema_digest), options.type)
+        if options.only.kinds and type_.kind not in options.only.kinds:
+            kinds = ", ".join(sorted(options.only.kinds))
+            raise BadRequest(f"{type_.name} is of the kind {type_.kind}, and the stream takes kinds={kinds} only")
         table = store.tables.schema(table_of(snapshot.pin(type_.table_key)))
         columns = typed_schema(type_, table)
         return spark_schema(columns, columns.names), snapshot.schema_digest
@@ -101,7 +107,7 @@ class FeedRows:
         if texts is not None:
             yield from self._batches([self._about(commit, SCHEMA) | {"before": texts[0], "after": texts[1]}])
         yield from self._batches(self._row(commit, change) for change in commit_changes(self._store, commit, only))
-        for table_key in returned_tables(self._store, commit) if texts is not None else ():
+        for table_key in self._returned(commit, only):
             yield from self.state_of(commit, table_key, Op.UPDATE)
 
     def beginning_of(self, commit: GraphCommit) -> Iterator[pa.RecordBatch]:
@@ -119,6 +125,17 @@ class FeedRows:
         for batch in batches:
             changes = (_whole(type_, row, op) for row in batch.to_pylist())
             yield from self._batches(self._row(commit, change) for change in changes)
+
+    def _returned(self, commit: GraphCommit, only: DiffFilter) -> Iterator[str]:
+        """Tables whose rows an undo gave values back that no change tells of, as far as the stream wants them."""
+        if only.ops and Op.UPDATE not in only.ops:
+            return
+        for table_key in returned_tables(self._store, commit):
+            type_ = find_type(self._store.catalog(commit.schema_digest), table_key)
+            if only.kinds and type_.kind not in only.kinds:
+                continue
+            if only.type_ids is None or type_.id in only.type_ids:
+                yield table_key
 
     def _row(self, commit: GraphCommit, change: EntityChange) -> Row:
         if self._type is None:
@@ -156,14 +173,26 @@ class FeedRows:
         return names | {p.column: called.get(p.id, p.name) for p in self._type.properties}
 
     def _batches(self, rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
-        rest = iter(rows)
-        while chunk := list(islice(rest, _BATCH_ROWS)):
+        for chunk in _chunks(rows):
             columns = [pa.array([row.get(field.name) for row in chunk], field.type) for field in self._schema]
             yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
 
+def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    chunk: list[Row] = []
+    size = 0
+    for row in rows:
+        chunk.append(row)
+        size += sum(len(value) for value in row.values() if isinstance(value, str | list))
+        if len(chunk) == _BATCH_ROWS or size >= _BATCH_LETTERS:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
 def _whole(type_: GraphType, row: Mapping[str, Any], op: Op) -> EntityChange:
-    shown = entity_row(type_, row)
+    shown = shown_row(type_, row)
     return EntityChange(type_.kind, type_.name, row["id"], op, None, shown, hidden=hidden_properties(type_))
 
 

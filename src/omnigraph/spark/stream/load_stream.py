@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from omnigraph import errors
 from omnigraph.errors import BadRequest, OmniGraphError, SparkJobFailed, ValidationFailed
 from omnigraph.spark.session.connect import speaks_connect
+from omnigraph.spark.session.interrupts import plain_interrupts
 from omnigraph.spark.session.session import spark_session
 from omnigraph.spark.source.datasource import FORMAT, register
-from omnigraph.spark.spread import reason_of
+from omnigraph.spark.spread import advice_on, reason_of
 from omnigraph.spark.stream.sink_options import SinkOptions, check_columns, checked, checked_trigger
 from omnigraph.write.decode.inputs import InputOptions, column_mapping, find_graph_type
 
@@ -56,12 +58,19 @@ class LoadStream:
         return list(self.query.recentProgress)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it ends; whether it did within `timeout` seconds. What ended it is raised in the graph's words."""
+        """Wait until it ends; whether it did within `timeout` seconds. What ended it is raised in the graph's words.
+
+        Ctrl-C meanwhile stops it.
+        """
         try:
-            if timeout is None:
-                self.query.awaitTermination()
-                return True
-            return bool(self.query.awaitTermination(timeout))
+            with self._interrupts():
+                if timeout is None:
+                    self.query.awaitTermination()
+                    return True
+                return bool(self.query.awaitTermination(timeout))
+        except KeyboardInterrupt:
+            self.stop()
+            raise
         except Exception as error:
             if not type(error).__module__.startswith(("pyspark.", "py4j.")):
                 raise
@@ -70,6 +79,10 @@ class LoadStream:
     def stop(self) -> None:
         """End it. A batch that is on its way is finished, or left out as a whole and comes with the next start."""
         self.query.stop()
+
+    def _interrupts(self) -> AbstractContextManager[Any]:
+        """What Ctrl-C meets. A query of Spark Connect runs elsewhere, and nothing of PySpark stands in its way here."""
+        return nullcontext() if speaks_connect(self.query) else plain_interrupts(spark_session().sparkContext)
 
     def __repr__(self) -> str:
         return f"<LoadStream {self.query.name or self.id}, {'running' if self.is_active else 'ended'}>"
@@ -133,7 +146,7 @@ def told(error: BaseException) -> OmniGraphError:
     if found is None or not isinstance(kind, type) or not issubclass(kind, OmniGraphError):
         return SparkJobFailed(
             f"The stream has ended: {reason_of(error)}. Mend that and start it again with its checkpoint: nothing is "
-            "lost or doubled."
+            f"lost or doubled.{advice_on(str(error))}"
         )
     message = found["message"].strip()
     return kind(message, ()) if issubclass(kind, ValidationFailed) else kind(message)

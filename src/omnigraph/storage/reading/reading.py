@@ -22,6 +22,7 @@ from omnigraph.storage.lance_errors import FileDamaged, TableNotFound, lance_err
 from omnigraph.storage.objects.object_errors import is_passing
 from omnigraph.storage.objects.objects import open_objects
 from omnigraph.storage.reading.filters import Filter, eq, is_in, to_sql, value_asked
+from omnigraph.storage.reading.fitting_batches import fitting
 from omnigraph.storage.reading.wanted_rows import members
 from omnigraph.storage.staging.staged_files import line_directory
 from omnigraph.storage.values import FragmentInfo, Ordering, TableVersion
@@ -75,18 +76,20 @@ def scan(
         # A search gives its score even when a projection does not name it; Lance would stop doing so by itself.
         names += [name for name, used in (("_distance", nearest), ("_score", full_text)) if used and name not in names]
 
-    def start(indexed: bool) -> _Started:
+    is_plain = order_by is None and nearest is None and full_text is None
+
+    def start(indexed: bool, rows: int | None = batch_size, behind: int = 0) -> _Started:
         with _read_errors(handles, table):
             reader: pa.RecordBatchReader = handle.scanner(
                 columns=names,
                 filter=lance_filter(handle, filter),
-                limit=limit,
-                offset=offset,
+                limit=limit if limit is None else limit - behind,
+                offset=(offset or 0) + behind if behind else offset,
                 order_by=orderings,
                 with_row_id=with_row_id or None,
                 with_row_address=with_row_address or None,
                 fragments=_fragments(handle, table, fragments),
-                batch_size=batch_size,
+                batch_size=rows,
                 blob_handling="all_binary" if blobs == "bytes" else None,
                 nearest=dict(nearest) if nearest is not None else None,
                 full_text_query=full_text,
@@ -94,7 +97,10 @@ def scan(
                 use_scalar_index=None if indexed else False,
                 disable_scoring_autoprojection=True if names is not None else None,
             ).to_reader()
-        return reader.schema, _in_our_words(handles, reader, table)
+        batches = _in_our_words(handles, reader, table)
+        if is_plain and not behind:
+            batches = fitting(batches, rows, lambda fewer, given: start(indexed, fewer, given)[1])
+        return reader.schema, batches
 
     may_use_index = use_index and filter is not None and nearest is None and full_text is None
     given, batches = _or_without_index(start, table) if may_use_index else start(use_index)

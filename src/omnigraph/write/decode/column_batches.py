@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
+from omnigraph.storage.reading.fitting_batches import pieces
+
 ROWS_PER_BATCH = 65_536
 BYTES_PER_BATCH = 64 << 20
 """Beyond this, a batch has fewer rows."""
@@ -18,12 +20,7 @@ _READ_AT_ONCE = 8 << 20
 def bounded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows; batches of many bytes in pieces."""
     for batch in batches:
-        rows = _rows_within(batch.nbytes, batch.num_rows)
-        if batch.num_rows <= rows:
-            yield batch
-            continue
-        for start in range(0, batch.num_rows, rows):
-            yield batch.slice(start, rows)
+        yield from pieces(batch, BYTES_PER_BATCH)
 
 
 def open_parquet(source: Any) -> pyarrow.parquet.ParquetFile:

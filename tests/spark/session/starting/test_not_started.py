@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from omnigraph.spark.session.not_started import why_not_started
+from omnigraph.spark.session.starting.not_started import why_not_started
 
 OF_A_CALL = "An error occurred while calling None.org.apache.spark.sql.classic.SparkSession."
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import SparkUnavailable
-from omnigraph.spark.session.java import collector_options, find_java, java_version, require_java
+from omnigraph.spark.session.starting.java import collector_options, find_java, java_version, require_java
 
 
 def fake_jdk(root: Path, *, release: str | None = None, prints: str | None = None, fails: bool = False) -> Path:
