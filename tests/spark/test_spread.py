@@ -10,7 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import omnigraph as og
 from omnigraph.errors import BadRequest, SparkJobFailed
+from omnigraph.spark.session.progress import run_job
 from omnigraph.spark.spread import placed, reason_of, spread, told_in_our_words
 from omnigraph.spark.stream.load_stream import told
 from omnigraph.storage.layout.compaction import CompactionOptions, commit_compaction, plan_compaction, staged_compaction
@@ -45,6 +47,27 @@ def test_a_failure_is_told_in_our_words(spark: Any) -> None:
 
     with pytest.raises(SparkJobFailed, match="ValueError: the disk is made of cheese"):
         spread(spark, fails, [1])
+
+
+def test_a_failure_says_for_what_its_job_was(spark: Any) -> None:
+    def fails(number: int) -> int:
+        raise ValueError("the disk is made of cheese")
+
+    said = r"failed while running `omnigraph sums of here: adding`: .*cheese\. Nothing was published"
+    with run_job(spark, "sums", source="here") as job:
+        job.step("adding")
+        with pytest.raises(SparkJobFailed, match=said):
+            spread(spark, fails, [1])
+
+
+def test_a_query_that_fails_says_which_and_nothing_of_what_it_never_wrote(spark: Any, tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "graph", schema="node P { slug: String @key }")
+    graph.load([{"slug": f"p{n}"} for n in range(9)], type="P", mode="append")
+    [file] = (tmp_path / "graph").glob("nodes/*/data/*.lance")
+    file.unlink()
+    with pytest.raises(SparkJobFailed, match=r"while running `omnigraph query q of .*graph`: ") as failed:
+        graph.query("query q() { match { $p: P } return { $p.slug } }", engine="spark")
+    assert "published" not in failed.value.message
 
 
 def test_the_reason_is_no_line_of_the_code_that_failed() -> None:

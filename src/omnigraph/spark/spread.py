@@ -55,11 +55,17 @@ def spread(session: SparkSession, function: Callable[[Item], Answer], items: Seq
     if not items:
         return []
     answers: dict[int, Answer] = {}
-    with told_in_our_words():
+    with told_in_our_words(_step(session)):
         frame = one_partition_each(session, [pickle.dumps(item) for item in items])
         for row in frame.mapInArrow(_task(function), _ANSWERS).collect():
             answers[row.position] = pickle.loads(bytes(row.answer))
     return [answers[position] for position in range(len(items))]
+
+
+def _step(session: SparkSession) -> str:
+    """What the jobs of this thread are for, as Spark's own lists show it."""
+    told = session.sparkContext.getLocalProperty("spark.job.description")
+    return f"running `{told}`" if told else ""
 
 
 def one_partition_each(session: SparkSession, payloads: Sequence[bytes]) -> DataFrame:
@@ -111,10 +117,11 @@ def placed(place: str) -> Iterator[None]:
 
 class told_in_our_words:  # noqa: N801 - reads as a statement: `with told_in_our_words():`
     """Turns the failure of a Spark job into the caller's mistake that a task found, or else into `SparkJobFailed` with
-    the reason that the task gave. `doing` names the step."""
+    the reason that the task gave. `doing` names the step; what `only_reads` leaves nothing that is to be told of."""
 
-    def __init__(self, doing: str = "") -> None:
+    def __init__(self, doing: str = "", *, only_reads: bool = False) -> None:
         self._while = f" while {doing}" if doing else ""
+        self._after = "" if only_reads else " Nothing was published; what it wrote is removed."
 
     def __enter__(self) -> None:
         return None
@@ -128,8 +135,7 @@ class told_in_our_words:  # noqa: N801 - reads as a statement: `with told_in_our
         if mistake is not None:
             raise mistake from error
         raise SparkJobFailed(
-            f"A Spark job failed{self._while}: {reason_of(error)}. Nothing was published; what it wrote is removed."
-            f"{advice_on(str(error))}"
+            f"A Spark job failed{self._while}: {reason_of(error)}.{self._after}{advice_on(str(error))}"
         ) from error
 
 

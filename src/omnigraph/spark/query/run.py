@@ -106,7 +106,11 @@ def run_query(
             timeout=timeout,
         )
     described = f"query {query.name}"
-    with run_job(session, described, progress, source=store.uri) as job, stopped_by(stop, job), told_in_our_words():
+    with (
+        run_job(session, described, progress, source=store.uri) as job,
+        stopped_by(stop, job),
+        told_in_our_words(f"running `{job.shown}`", only_reads=True),
+    ):
         job.step("running")
         stop.check()
         frame, columns = run.lowered(at_once=True)
