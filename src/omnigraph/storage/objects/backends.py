@@ -8,6 +8,7 @@ from typing import Any
 from obstore.store import LocalStore, MemoryStore, S3Store
 
 from omnigraph.storage.constants import STORE_RETRIES, STORE_RETRY_SECONDS
+from omnigraph.storage.objects.endpoints import require_listener
 from omnigraph.storage.uri import Root, Scheme
 
 _memory_stores: dict[str, MemoryStore] = {}
@@ -20,6 +21,8 @@ def open_backend(root: Root) -> Any:
     if root.scheme is Scheme.MEMORY:
         return _memory_stores.setdefault(root.path, MemoryStore())
     options = root.storage_options()
+    if endpoint := options.get("aws_endpoint"):
+        require_listener(endpoint)
     allow_http = options.get("allow_http", "").lower() in ("true", "1", "yes")
     return S3Store(
         root.bucket,
