@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import SparkUnavailable
-from omnigraph.spark.session.worker_python import settle_worker_python
+from omnigraph.spark.session.worker_python import settle_worker_python, this_python_for_workers
 
 OWN_SESSION = """
 import os, sys
@@ -221,6 +221,17 @@ def test_a_worker_that_does_not_start_says_which_python_and_which_setting(
         settle_worker_python(Cluster(RuntimeError(failure)))
     for part in (told, "PYSPARK_PYTHON", "spark.pyspark.python", sys.executable):
         assert part in refused.value.message
+
+
+def test_the_environment_names_this_python_only_while_a_session_on_this_machine_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", "/opt/drivers/python")
+    with this_python_for_workers():
+        assert (os.environ["PYSPARK_PYTHON"], os.environ["PYSPARK_DRIVER_PYTHON"]) == (sys.executable, "/opt/drivers/python")
+    assert "PYSPARK_PYTHON" not in os.environ
+    assert os.environ["PYSPARK_DRIVER_PYTHON"] == "/opt/drivers/python"
 
 
 def test_another_failure_of_the_cluster_stays_what_it_is() -> None:

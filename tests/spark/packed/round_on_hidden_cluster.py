@@ -45,7 +45,7 @@ def packed_round(place: Path) -> Told:
                 str(cluster.workers[0].pid),
             ],
             cwd=place,
-            env={**os.environ, "PYTHONPATH": str(_ROOT)},
+            env=_environment(),
             capture_output=True,
             text=True,
             timeout=400,
@@ -53,6 +53,12 @@ def packed_round(place: Path) -> Told:
         )
     assert ran.returncode == 0, ran.stdout + ran.stderr[-3000:]
     return Told(packing + ran.stdout, json.loads(ran.stdout.splitlines()[-1]))
+
+
+def _environment() -> dict[str, str]:
+    """Nothing in it says which Python the workers run: the settings do."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
+    return {**kept, "PYTHONPATH": str(_ROOT)}
 
 
 def judge(told: Told) -> None:

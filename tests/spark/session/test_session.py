@@ -136,7 +136,9 @@ def test_a_built_session_is_quiet_and_takes_master_and_settings_from_the_environ
         """
         import sys, os
         from omnigraph.spark.session.session import spark_session
+        told = {name: value for name, value in os.environ.items() if name.startswith("PYSPARK")}
         spark = spark_session(conf={"spark.driver.memory": "600m"})
+        assert {name: value for name, value in os.environ.items() if name.startswith("PYSPARK")} == told
         assert spark.sparkContext.master == "local[1]"
         assert spark.conf.get("spark.sql.shuffle.partitions") == "3", spark.conf.get("spark.sql.shuffle.partitions")
         assert spark.conf.get("spark.ui.enabled") == "false"

@@ -131,6 +131,13 @@ def test_misuse_is_told(store: GraphStore, options: dict[str, str], schema: str 
         source.reader(source.schema() if schema is None else StructType.fromDDL(schema))
 
 
+def test_a_schema_may_say_that_a_column_of_the_table_is_never_null(spark: Any, store: GraphStore) -> None:
+    reader = spark.read.format("omnigraph").option("type", "Person")
+    told = reader.schema("id string not null, slug string not null, age int").load(store.uri)
+    assert [field.nullable for field in told.schema] == [False, False, True]
+    assert {row.id: row.age for row in told.collect()} == people(spark, store)
+
+
 def test_spark_brings_the_message_and_refuses_what_it_does_not_offer(spark: Any, store: GraphStore) -> None:
     with pytest.raises(Exception, match="Say which graph, and only one"):
         spark.read.format("omnigraph").option("type", "Person").load([store.uri, store.uri]).count()

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Mapping
+from contextlib import nullcontext
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ from omnigraph.spark.session.query_context_log import silence_query_contexts
 from omnigraph.spark.session.starting.java import collector_options, require_java
 from omnigraph.spark.session.starting.not_started import why_not_started
 from omnigraph.spark.session.starting.unfinished_start import undone_if_interrupted
-from omnigraph.spark.session.worker_python import settle_worker_python
+from omnigraph.spark.session.worker_python import settle_worker_python, this_python_for_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -156,14 +157,11 @@ def _build(master: str, conf: Mapping[str, str]) -> SparkSession:
         settings |= local_settings(master, machine_memory(), usable_cores())
         java = [settings["spark.driver.extraJavaOptions"], *collector_options(os.environ)]
         settings["spark.driver.extraJavaOptions"] = " ".join(java)
-        # The workers must be this Python: the one on the PATH may be another without our dependencies. PySpark reads
-        # the choice from the environment only.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     settings |= conf
     # Nothing here hands pandas frames to Spark's own conversion, and the warning would come with every first job.
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
-    return _launch(master, settings)
+    with this_python_for_workers() if master.startswith("local") else nullcontext():
+        return _launch(master, settings)
 
 
 def _launch(master: str, settings: Mapping[str, str]) -> SparkSession:

@@ -11,7 +11,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from omnigraph.errors import SparkUnavailable
@@ -27,6 +28,22 @@ _TOLD_BY = re.compile(r"^\s*(?P<program>\S*python\S*): Error while finding modul
 _NO_PYTHON = re.compile(r"port number from pyspark\.daemon")
 _asked: set[str] = set()
 """The applications whose workers have been asked."""
+
+
+@contextmanager
+def this_python_for_workers() -> Iterator[None]:
+    """Start a session within this, and its workers and Java run this Python, unless the environment names another one.
+
+    PySpark reads that from the environment only. It is taken back, so that a session on a cluster and processes that
+    are started later are not told to run a Python that is only here.
+    """
+    ours = {name: sys.executable for name in (VARIABLE, "PYSPARK_DRIVER_PYTHON") if name not in os.environ}
+    os.environ.update(ours)
+    try:
+        yield
+    finally:
+        for name in ours:
+            os.environ.pop(name, None)
 
 
 def settle_worker_python(context: Any) -> bool:

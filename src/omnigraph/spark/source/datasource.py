@@ -216,7 +216,7 @@ class OmniGraphDataSource(DataSource):  # type: ignore[misc]  # PySpark has no t
                     f"The column `{field.name}` is of type {known.dataType.simpleString()} and the schema given says "
                     f"{field.dataType.simpleString()}; read it as it is and cast it in the query."
                 )
-            if known.nullable and not field.nullable:
+            if stored.field(field.name).nullable and not field.nullable:
                 raise BadRequest(
                     f"The column `{field.name}` may be null and the schema given says that it never is; read it as it "
                     "is and drop the rows without a value in the query."

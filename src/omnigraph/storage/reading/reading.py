@@ -78,7 +78,7 @@ def scan(
 
     is_plain = order_by is None and nearest is None and full_text is None
 
-    def start(indexed: bool, rows: int | None = batch_size, behind: int = 0) -> _Started:
+    def read(indexed: bool, rows: int | None = batch_size, behind: int = 0) -> _Started:
         with _read_errors(handles, table):
             reader: pa.RecordBatchReader = handle.scanner(
                 columns=names,
@@ -97,10 +97,14 @@ def scan(
                 use_scalar_index=None if indexed else False,
                 disable_scoring_autoprojection=True if names is not None else None,
             ).to_reader()
-        batches = _in_our_words(handles, reader, table)
-        if is_plain and not behind:
-            batches = fitting(batches, rows, lambda fewer, given: start(indexed, fewer, given)[1])
-        return reader.schema, batches
+        return reader.schema, _in_our_words(handles, reader, table)
+
+    # Not one function that names itself: only the garbage collector would find what it holds.
+    def start(indexed: bool) -> _Started:
+        schema, batches = read(indexed)
+        if is_plain:
+            batches = fitting(batches, batch_size, lambda fewer, given: read(indexed, fewer, given)[1])
+        return schema, batches
 
     may_use_index = use_index and filter is not None and nearest is None and full_text is None
     given, batches = _or_without_index(start, table) if may_use_index else start(use_index)
