@@ -229,7 +229,10 @@ def test_the_environment_names_this_python_only_while_a_session_on_this_machine_
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", "/opt/drivers/python")
     with this_python_for_workers():
-        assert (os.environ["PYSPARK_PYTHON"], os.environ["PYSPARK_DRIVER_PYTHON"]) == (sys.executable, "/opt/drivers/python")
+        assert (os.environ["PYSPARK_PYTHON"], os.environ["PYSPARK_DRIVER_PYTHON"]) == (
+            sys.executable,
+            "/opt/drivers/python",
+        )
     assert "PYSPARK_PYTHON" not in os.environ
     assert os.environ["PYSPARK_DRIVER_PYTHON"] == "/opt/drivers/python"
 
