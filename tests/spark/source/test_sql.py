@@ -119,8 +119,12 @@ def test_save_modes(spark: Any, store: GraphStore) -> None:
         ({"type": "Person", "rowsPerPartition": "0"}, None, "`rowsPerPartition` is a whole number above zero"),
     ],
 )
+@pytest.mark.usefixtures("spark")
 def test_misuse_is_told(store: GraphStore, options: dict[str, str], schema: str | None, message: str) -> None:
-    """Told by the source itself: Spark brings the message to the caller as it is, wrapped in its own."""
+    """Told by the source itself: Spark brings the message to the caller as it is, wrapped in its own.
+
+    With a session, which PySpark needs to read a schema that is a text.
+    """
     from pyspark.sql.types import StructType
 
     from omnigraph.errors import OmniGraphError
