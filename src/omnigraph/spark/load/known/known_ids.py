@@ -23,8 +23,9 @@ from omnigraph.write.validate.key_changes import distinct, one_array
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 Numbers = np.ndarray[Any, np.dtype[np.int32]]
 
-ASKED_TOGETHER = 32_768
-"""Short ids that are looked up at once: what is made of them on the way stays in the caches of a processor."""
+AT_ONCE = 32_768
+"""Ids that are placed or looked up at once. What is made of them on the way stays in the caches of a processor, and is
+small enough to be made in memory that was used before: of millions of them, each step would ask the system for more."""
 
 _MIXES = tuple(
     np.uint64(number)
@@ -88,19 +89,24 @@ class KnownIds:
             long = texts.filter(pa.array(~short))
             yield long if self._long is None else self._long.missing(long)
             texts = texts.filter(pa.array(short))
-        for start in range(0, len(texts), ASKED_TOGETHER):
-            yield self._short.missing(texts.slice(start, ASKED_TOGETHER))
+        for start in range(0, len(texts), AT_ONCE):
+            yield self._short.missing(texts.slice(start, AT_ONCE))
 
 
 class _ShortIds:
     """Those that fit into a few numbers each."""
 
     def __init__(self, ids: pa.Array, words: int) -> None:
-        columns = as_words(ids, words)
-        placed = _placed(word_hashes(columns))
-        self._tables = placed.tables
         # The numbers of one id lie side by side: to look at them is one way into memory.
-        self._ids = np.stack(columns, axis=1)
+        self._ids = np.empty((len(ids), words), np.uint64)
+        hashes = np.empty(len(ids), np.uint64)
+        for start in range(0, len(ids), AT_ONCE):
+            columns = as_words(ids.slice(start, AT_ONCE), words)
+            hashes[start : start + AT_ONCE] = word_hashes(columns)
+            for number, column in enumerate(columns):
+                self._ids[start : start + AT_ONCE, number] = column
+        placed = _placed(hashes)
+        self._tables = placed.tables
         self._left = ids.take(pa.array(placed.left))
         self._words = words
 
@@ -168,15 +174,29 @@ def _placed(hashes: Hashes) -> _Placed:
             break
         # The first table is as small as it can be; there is always more room for the fewer that come later.
         bits = len(left).bit_length() + 1 + number
-        slots = _slot(hashes[left], mix, bits)
         positions = np.zeros(1 << bits, np.int32)
-        positions[slots] = left
+        for part in _parts(left):
+            positions[_slot(hashes[part], mix, bits)] = part
         tables.append(_Slots(mix, bits, positions))
-        there = positions[slots]
-        lost = there != left
-        left, there = left[lost], there[lost]
+        left, there = _lost(tables[-1], hashes, left)
         twins = twins or bool((hashes[left] == hashes[there]).any())
     return _Placed(tables, left, twins)
+
+
+def _lost(table: _Slots, hashes: Hashes, placed: Numbers) -> tuple[Numbers, Numbers]:
+    """Of the positions that were put into a table those that another one took the slot of, and that one."""
+    lost, theirs = [placed[:0]], [placed[:0]]
+    for part in _parts(placed):
+        there = table.of(hashes[part])
+        others = np.flatnonzero(there != part)
+        lost.append(part[others])
+        theirs.append(there[others])
+    return np.concatenate(lost), np.concatenate(theirs)
+
+
+def _parts(positions: Numbers) -> Iterator[Numbers]:
+    for start in range(0, len(positions), AT_ONCE):
+        yield positions[start : start + AT_ONCE]
 
 
 def _slot(hashes: Hashes, mix: np.uint64, bits: int) -> np.ndarray[Any, np.dtype[np.int64]]:
