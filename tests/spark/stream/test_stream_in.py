@@ -87,6 +87,7 @@ def test_a_stream_whose_processes_die_gives_what_one_load_gives(spark: Any, grap
     batches = [commit.about for commit in graph.log() if commit.about]
     assert [about.split(" of ")[0] for about in batches] == ["batch 1", "batch 0"]
     assert list(graph._store.objects.list(MARKS)) == []
+    assert list(Path(graph.uri, MARKS, "streams").glob("*")) == [], "each batch would list all folders before it"
     assert graph.verify().ok
 
 

@@ -384,6 +384,40 @@ def test_delete_and_delete_prefix_are_idempotent(objects: ObjectStore) -> None:
     assert [entry.path for entry in objects.list()] == ["ab/3"]
 
 
+def test_no_folder_is_left_of_a_prefix_that_is_deleted(tmp_path: Path) -> None:
+    objects = open_objects(parse_root(tmp_path / "graph"))
+    for path in ("a/b/1", "a/b/c/2", "a/bc/3"):
+        objects.put(path, b"x")
+    assert objects.delete_prefix("a/b") == 2
+    assert [entry.path for entry in objects.list()] == ["a/bc/3"]
+    assert sorted(path.name for path in (tmp_path / "graph" / "a").iterdir()) == ["bc"]
+    (tmp_path / "graph" / "a" / "d" / "e").mkdir(parents=True)
+    objects.remove_empty_folders("a")
+    assert sorted(path.name for path in (tmp_path / "graph" / "a").iterdir()) == ["bc"]
+    objects.remove_empty_folders("nowhere")
+
+
+def test_puts_and_removed_folders_do_not_meet(tmp_path: Path) -> None:
+    """Whoever puts an object makes its folder again when somebody else removed it as an empty one."""
+    objects = open_objects(parse_root(tmp_path / "graph"))
+    over = threading.Event()
+
+    def remove() -> None:
+        while not over.is_set():
+            objects.remove_empty_folders("a")
+
+    remover = threading.Thread(target=remove)
+    remover.start()
+    try:
+        for number in range(300):
+            objects.put(f"a/b/{number}", b"x")
+            assert objects.get(f"a/b/{number}")[0] == b"x"
+            objects.delete(f"a/b/{number}")
+    finally:
+        over.set()
+        remover.join()
+
+
 def test_a_non_empty_prefix_exists(objects: ObjectStore) -> None:
     assert not objects.exists("")
     objects.put("a/b/c", b"x")

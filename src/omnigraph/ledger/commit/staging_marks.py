@@ -36,11 +36,12 @@ def any_marked(objects: ObjectStore) -> bool:
 
 
 def remove_dead_marks(objects: ObjectStore) -> int:
-    """Remove the marks of writers that died; how many there were."""
+    """Remove the marks of writers that died, and what they have put beside them; how many objects there were."""
     oldest = _oldest_that_counts()
     dead = [mark.path for mark in objects.list(MARKS) if mark.modified < oldest]
     for path in dead:
         objects.delete(path)
+    objects.remove_empty_folders(MARKS)
     return len(dead)
 
 

@@ -52,6 +52,7 @@ def clear(objects: ObjectStore, batch: StreamBatch, run: str) -> None:
         number = entry.path.removeprefix(f"{place}/").partition("/")[0]
         if entry.path.startswith(own) or (number.isdigit() and int(number) < batch.batch):
             objects.delete(entry.path)
+    objects.remove_empty_folders(place)
 
 
 def put_lines(objects: ObjectStore, prefix: str, values: Iterable[pa.Array]) -> Iterator[Piece]:

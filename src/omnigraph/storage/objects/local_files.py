@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 _SMALL = 64 << 10
 _PIECE = 4 << 20
+_MOST_FOLDERS_LOST = 100
 
 
 def read_file(path: str) -> bytes:
@@ -58,8 +59,11 @@ def write_file(path: str, data: bytes, *, replace: bool) -> None:
 
 def _create(path: str) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    try:
-        return os.open(path, flags, 0o666)
-    except FileNotFoundError:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        return os.open(path, flags, 0o666)
+    for _ in range(_MOST_FOLDERS_LOST):
+        try:
+            return os.open(path, flags, 0o666)
+        except FileNotFoundError:
+            # Somebody who removes empty folders may take the new one, or one on the way to it.
+            with contextlib.suppress(FileNotFoundError):
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+    return os.open(path, flags, 0o666)

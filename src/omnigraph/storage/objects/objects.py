@@ -296,7 +296,20 @@ class ObjectStore:
         found = self.list(prefix)
         for entry in found:
             self.delete(entry.path)
+        self.remove_empty_folders(prefix)
         return len(found)
+
+    def remove_empty_folders(self, below: str) -> None:
+        """Remove folders at and below `below` that have no file in them, also while others put objects there.
+
+        Only local disk has such. They are no objects, and every listing goes through all of them.
+        """
+        below = clean_path(below)
+        if not self._local or not below:
+            return
+        for directory, _, _ in os.walk(Path(self.root.path, below), topdown=False):
+            with contextlib.suppress(OSError):
+                os.rmdir(directory)
 
     def remove_tombstones(self, prefix: str, older_than: float) -> int:
         """Remove what `delete_if_match` left below `prefix`, once it is this many seconds old; how many.

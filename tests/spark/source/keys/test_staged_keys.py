@@ -76,6 +76,7 @@ def test_few_keys_are_told_and_many_are_put(store: GraphStore, monkeypatch: pyte
     assert [entry.path for entry in store.objects.list("__staging")] == [piece.path for piece in many.pieces]
     clear_keys(store.objects, MARK)
     assert list(store.objects.list("__staging")) == []
+    assert list(Path(store.uri, "__staging").glob("*")) == [], "a folder for each write would stay for ever"
 
 
 def test_every_key_is_in_one_part(store: GraphStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,8 +154,7 @@ def put_messages(objects: ObjectStore, task: KeysOfTask, parts: AbstractSet[Doub
 
 def clear_keys(objects: ObjectStore, mark: str) -> None:
     """Remove all pieces, those of attempts that did not count included."""
-    for entry in objects.list(_below(mark)):
-        objects.delete(entry.path)
+    objects.delete_prefix(_below(mark))
 
 
 def _together(held: Sequence[Keys]) -> Iterator[Keys]:
