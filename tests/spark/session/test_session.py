@@ -120,6 +120,7 @@ def test_local_settings_follow_the_machine() -> None:
     assert (small["spark.sql.shuffle.partitions"], large["spark.sql.shuffle.partitions"]) == ("8", "128")
     assert small["spark.driver.bindAddress"] == small["spark.driver.host"] == "127.0.0.1"
     assert small["spark.python.unix.domain.socket.enabled"] == "true"
+    assert small["spark.buffer.size"] == "262144"
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,8 @@ def local_settings(master: str, memory_bytes: int, cores: int) -> dict[str, str]
         # Over TCP each task waits some 40 ms for a delayed acknowledgement before its worker begins. Not on clusters:
         # the temporary directory of a container can have a longer name than such a socket may.
         "spark.python.unix.domain.socket.enabled": str(hasattr(socket, "AF_UNIX")).lower(),
+        # Rows from Python take a twentieth less of the processor than with 64 kB, as Spark has it.
+        "spark.buffer.size": str(256 << 10),
     }
 
 
