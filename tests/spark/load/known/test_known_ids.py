@@ -40,6 +40,8 @@ def test_none_comes_twice(texts: list[str], cut: int) -> None:
 def test_many_ids_have_places_of_their_own() -> None:
     texts = pa.array([f"person-{number}" for number in range(300_000)], pa.string())
     assert are_distinct(pa.chunked_array([texts]))
+    for twin in (0, 150_000, 299_999):  # in the first of many parts, in one between, and in the last
+        assert not are_distinct(pa.chunked_array([texts, texts.slice(twin, 1)]))
     known = KnownIds(texts.slice(1))
     assert not len(known.missing(texts.slice(1)))
     assert known.missing(pa.concat_arrays([texts, pa.array(["person-300000"])])).to_pylist() == [
